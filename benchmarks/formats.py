@@ -27,7 +27,7 @@ from lamina.terminal.render import Output
 from master_log.kafka_reader import parsed
 from view_algebra import Source, compile_catalog
 from view_algebra.formats.interface import Schema
-from view_algebra.formats.protobuf import message_of
+from view_algebra.formats.protobuf import message_class
 
 AT_LEAST = {"avro": 1.0, "protobuf": 0.6}
 
@@ -126,7 +126,7 @@ def _avro(events: pa.Array) -> pa.Array:
 
 def _protobuf(events: pa.Array) -> pa.Array:
     """The events in Protobuf, from their JSON."""
-    message, values = message_of(Schema("PROTOBUF", PROTO), None), []
+    message, values = message_class(Schema("PROTOBUF", PROTO), None), []
     for text in events.to_pylist():
         event = json.loads(text, parse_float=str)
         values.append(message(**event | {"ts": datetime.fromisoformat(event["ts"])}).SerializeToString())

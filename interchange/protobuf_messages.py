@@ -11,7 +11,7 @@ from typing import Any
 from interchange.json_values import Number
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema
-from view_algebra.formats.protobuf import message_of
+from view_algebra.formats.protobuf import message_class
 
 
 def message(source: str, schema: Schema, of: str | tuple[int, ...] | None, fields: Mapping[str, Any]) -> bytes:
@@ -21,7 +21,7 @@ def message(source: str, schema: Schema, of: str | tuple[int, ...] | None, field
     """
     from google.protobuf.json_format import ParseDict, ParseError
 
-    kind = message_of(schema, of)
+    kind = message_class(schema, of)
     try:
         written = ParseDict(_message_json(kind.DESCRIPTOR, fields), kind())
     except (ParseError, ValueError, TypeError, AttributeError, ArithmeticError) as error:

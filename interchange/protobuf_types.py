@@ -7,19 +7,19 @@ from typing import Any
 
 from interchange.guessing import struct_or_map
 from view_algebra.formats.interface import Schema
-from view_algebra.formats.protobuf import message_of, types_of
+from view_algebra.formats.protobuf import message_class, schema_types
 from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
 
 
 def columns_of(schema: Schema, message: str | tuple[int, ...]) -> dict[str, Type]:
     """The fields of the message with this name or these indexes. Raises `NoText` if it does not exist."""
-    kind = message_of(schema, message).DESCRIPTOR
+    kind = message_class(schema, message).DESCRIPTOR
     return {field.name: _field_type(field, (kind.full_name,)) for field in kind.fields}
 
 
 def columns_like(declared: Collection[str], schema: Schema) -> dict[str, Type]:
     """The fields of the message that has most of the declared fields: a schema does not say which message is used."""
-    candidates = [columns_of(schema, name) for name in types_of(schema).names()]
+    candidates = [columns_of(schema, name) for name in schema_types(schema).names()]
     return max(candidates, key=lambda fields: len(fields.keys() & set(declared)), default={})
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from view_algebra.compiled import Source
 from view_algebra.formats import FORMATS, Answers, Decoding, Schemas, decodings, frames
-from view_algebra.formats.frames import HEADER, HEADER_OF_KEY
+from view_algebra.formats.frames import HEADER, KEY_HEADER
 from view_algebra.formats.interface import DIRECT, KEY_TEXT, NO_KEY_TEXT, NO_TEXT, TEXT, NoText
 from view_algebra.language.quoting import spark_name
 from view_algebra.records.decoding import CORRUPT
@@ -44,7 +44,7 @@ def decoded(raw: DataFrame, sources: Iterable[Source], answers: Answers) -> Data
 
     for decoding in decodings(sources):
         of_values = ("value", _header(HEADER)) if decoding.values else (_NOTHING, _NOTHING)
-        of_keys = ("key", _header(HEADER_OF_KEY)) if decoding.keys else (_NOTHING, _NOTHING)
+        of_keys = ("key", _header(KEY_HEADER)) if decoding.keys else (_NOTHING, _NOTHING)
         raw = raw.withColumn(
             decoding.column, _in_spark(decoding, decoding.schemas(answers))(*map(expr, (*of_values, *of_keys)))
         )
@@ -85,7 +85,7 @@ def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
     from pyspark.sql.functions import expr
 
     parts = [("value", HEADER)] if by.values_name_schemas else []
-    parts += [("key", HEADER_OF_KEY)] if by.keys else []
+    parts += [("key", KEY_HEADER)] if by.keys else []
     ids: set[str] = set()
     for part, header in parts:
         start = f"CASE WHEN startswith({part}, X'00') THEN substring({part}, 1, 5) END AS start"
@@ -105,7 +105,7 @@ def decoded_in_memory(few: pa.Table, sources: Iterable[Source], answers: Answers
     return few
 
 
-_NAMES = (HEADER, HEADER_OF_KEY)
+_NAMES = (HEADER, KEY_HEADER)
 
 
 def _newest(headers: Any, name: str) -> bytes | None:

@@ -45,7 +45,7 @@ def lineage(query: Query) -> tuple[Lineage, ...]:
         sides = zip(lineage(query.left), lineage(query.right), strict=True)
         return tuple(_together(left.column, left, right) for left, right in sides)
     below = _below(query.relation)
-    return tuple(_of(output.name, output.expression, below) for output in query.outputs)
+    return tuple(_lineage(output.name, output.expression, below) for output in query.outputs)
 
 
 def copied(query: Query, name: str) -> tuple[str, str] | None:
@@ -58,25 +58,25 @@ def copied(query: Query, name: str) -> tuple[str, str] | None:
     return _copied(query.relation, expression.relation, expression.path[0].lower())
 
 
-def _copied(relation: Relation | None, of: str, name: str) -> tuple[str, str] | None:
+def _copied(relation: Relation | None, owner: str, name: str) -> tuple[str, str] | None:
     match relation:
-        case Stream(source=source, alias=alias) if alias == of:
+        case Stream(source=source, alias=alias) if alias == owner:
             return source_of(source), name
-        case Read(view=view, alias=alias) if alias == of:
+        case Read(view=view, alias=alias) if alias == owner:
             return view, name
-        case Nested(query=query, alias=alias) if alias == of:
+        case Nested(query=query, alias=alias) if alias == owner:
             return copied(query, name)
         case Joined(left=left, right=right):
-            return _copied(left, of, name) or _copied(right, of, name)
+            return _copied(left, owner, name) or _copied(right, owner, name)
         case Exploded(relation=inner):
-            return _copied(inner, of, name)
+            return _copied(inner, owner, name)
         case None | Stream() | Read() | Nested() | Constants() | Cells() | Hopped() | Sessions():
             return None
         case _:
             assert_never(relation)
 
 
-def _of(column: str, expression: Expr, below: Below) -> Lineage:
+def _lineage(column: str, expression: Expr, below: Below) -> Lineage:
     parts: list[Lineage] = []
     for part in walk(_as_written(expression)):
         if isinstance(part, Aggregate):
@@ -96,19 +96,19 @@ def _together(column: str, *parts: Lineage) -> Lineage:
 def _below(relation: Relation | None) -> Below:
     match relation:
         case Stream(source=source, alias=alias):
-            return lambda of, name: Lineage(name, (f"{source_of(source)}.{name}",), ()) if of == alias else None
+            return lambda owner, name: Lineage(name, (f"{source_of(source)}.{name}",), ()) if owner == alias else None
         case Read(view=view, alias=alias):
-            return lambda of, name: Lineage(name, (f"{view}.{name}",), ()) if of == alias else None
+            return lambda owner, name: Lineage(name, (f"{view}.{name}",), ()) if owner == alias else None
         case Nested(query=query, alias=alias):
             nested = {(alias, origin.column.lower()): origin for origin in lineage(query)}
-            return lambda of, name: nested.get((of, name))
+            return lambda owner, name: nested.get((owner, name))
         case Joined(left=left, right=right):
             return _either(_below(left), _below(right))
         case Exploded(relation=inner, generators=generators):
             below = _below(inner)
             for rows in generators:
-                columns = {(rows.alias, name.lower()): _of(name, rows.argument, below) for name, _ in rows.columns}
-                below = _either(lambda of, name, columns=columns: columns.get((of, name)), below)  # type: ignore[misc]
+                columns = {(rows.alias, name.lower()): _lineage(name, rows.argument, below) for name, _ in rows.columns}
+                below = _either(lambda owner, name, columns=columns: columns.get((owner, name)), below)  # type: ignore[misc]
             return below
         case None | Constants() | Cells() | Hopped() | Sessions():
             return lambda _, __: None
@@ -117,7 +117,7 @@ def _below(relation: Relation | None) -> Below:
 
 
 def _either(first: Below, second: Below) -> Below:
-    return lambda of, name: first(of, name) or second(of, name)
+    return lambda owner, name: first(owner, name) or second(owner, name)
 
 
 def _as_written(expression: Expr) -> Expr:

@@ -50,7 +50,7 @@ def outline(query: Query) -> str:
     return "\n".join(_query(query))
 
 
-def outline_of_leaf(leaf: Leaf) -> str:
+def leaf_outline(leaf: Leaf) -> str:
     """A table of cells: the records that it reads, its keys, and its values."""
     lines = [f"a cell per {'record' if leaf.kind == 'row' else 'group'} of {leaf.source}"]
     lines += [f"  {line}" for line in map(_generator, leaf.generators)]

@@ -145,7 +145,7 @@ _EXTENT = "lamina_extent"
 """The key in a node's `meta` of the span of its tokens, so that a long sum is not walked once per term."""
 
 
-def at_place_of(body: exp.Expr, place: Span | None) -> exp.Expr:
+def moved_to(body: exp.Expr, place: Span | None) -> exp.Expr:
     """A body with the places of the call that it replaces. A literal keeps its length, which tells 2L from 2."""
     for part in body.walk():
         part.meta.pop(_EXTENT, None)

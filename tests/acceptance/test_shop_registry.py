@@ -23,7 +23,7 @@ from tests import fix_shop as shop
 from tests.fix_lamina import CommandLine, Deployed, one
 from tests.fix_registry import SchemaRegistry, framed, in_frame
 from view_algebra.formats.interface import Schema
-from view_algebra.formats.protobuf import message_of
+from view_algebra.formats.protobuf import message_class
 
 EXAMPLE = shop.EXAMPLE.with_name("shop_registry")
 SCHEMAS = {file.stem: file for file in sorted((EXAMPLE / "schemas").iterdir())}
@@ -74,7 +74,7 @@ def at(text: str) -> datetime:
 
 def message(by: int, schema: str, **fields: Any) -> bytes:
     """A message of its schema's first type, as the serializers of registries write it."""
-    written = message_of(Schema("PROTOBUF", schema), (0,))(**fields)
+    written = message_class(Schema("PROTOBUF", schema), (0,))(**fields)
     return in_frame(by, b"\0" + bytes(written.SerializeToString()))
 
 

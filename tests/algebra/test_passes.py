@@ -10,7 +10,7 @@ import pytest
 
 from view_algebra import compile_catalog
 from view_algebra.compile import stages
-from view_algebra.outline import outline, outline_of_leaf
+from view_algebra.outline import leaf_outline, outline
 
 FOLDER = Path(__file__).parent / "passes"
 CASES = {"cases.sql": (FOLDER / "cases.sql").read_text(encoding="utf-8")}
@@ -23,7 +23,7 @@ def typed() -> Mapping[str, str]:
 
 def split() -> Mapping[str, str]:
     return {
-        name: "\n\n".join([*map(outline_of_leaf, whole.split.leaves), outline(whole.split.above)])
+        name: "\n\n".join([*map(leaf_outline, whole.split.leaves), outline(whole.split.above)])
         for name, whole in stages(CASES).items()
     }
 

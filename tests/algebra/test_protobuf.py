@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from tests.fix_registry import in_frame
 from view_algebra.formats import protobuf
 from view_algebra.formats.interface import NoText, Schema
-from view_algebra.formats.protobuf import decoder, types_of
+from view_algebra.formats.protobuf import decoder, schema_types
 
 ORDER = """
 syntax = "proto3";
@@ -88,7 +88,7 @@ PLACE = {"city": "a", "floors": {}}
 
 
 def message(schema: str, name: str) -> Any:
-    return GetMessageClass(types_of(Schema("PROTOBUF", schema)).named(name))
+    return GetMessageClass(schema_types(Schema("PROTOBUF", schema)).named(name))
 
 
 def order(**fields: Any) -> Any:
@@ -288,7 +288,7 @@ def test_a_framed_value_without_a_message_is_bad(value: bytes, reason: str) -> N
 
 def test_a_descriptor_in_base64_is_a_schema_as_its_text_is() -> None:
     files = FileDescriptorSet()
-    types = types_of(SCHEMAS["3"])  # type: ignore[arg-type]
+    types = schema_types(SCHEMAS["3"])  # type: ignore[arg-type]
     for name in ("geo/city.proto", "geo/place.proto"):
         types.pool.FindFileByName(name).CopyToProto(files.file.add())
     value = b"\x0a\3\x0a\1a"
@@ -298,7 +298,7 @@ def test_a_descriptor_in_base64_is_a_schema_as_its_text_is() -> None:
     one = [base64.b64encode(file.SerializeToString()).decode() for file in files.file]
     place = Schema("PROTOBUF", one[1], (("geo/city.proto", one[0]),) * 2)
     assert json.loads(decoder({}, {"1": place})(in_frame(1, b"\0" + value), None)) == {"city": {"name": "a"}}
-    whole = base64.b64encode(types_of(Schema("PROTOBUF", ORDER)).main.SerializeToString()).decode()
+    whole = base64.b64encode(schema_types(Schema("PROTOBUF", ORDER)).main.SerializeToString()).decode()
     assert read(order(id=7).SerializeToString(), whole)["id"] == 7
 
 
@@ -312,6 +312,6 @@ def test_a_schema_is_compiled_once_even_if_it_leaves_the_cache() -> None:
         assert decoder({}, schemas)(in_frame(1, b"\0\x08\x07"), None) == '{"once":7}'
         with pytest.raises(NoText, match="the schema is not one of Protobuf"):
             decoder({}, schemas)(in_frame(2, b"\0\x08\x07"), None)
-        for cache in (protobuf._compiled, protobuf._of_message):  # as if schemas of other records had filled them
+        for cache in (protobuf._compiled, protobuf._message_decoder):  # as if schemas of other records had filled them
             cache.cache_clear()
     assert protobuf._described.cache_info().misses == runs + 2

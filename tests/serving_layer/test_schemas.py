@@ -40,7 +40,7 @@ def asked(schemas: KeptSchemas) -> list[str]:
 
 def reason(id: str, schemas: Schemas) -> str:
     with pytest.raises(NoText) as raised:
-        frames.schema_of(id, schemas, "AVRO")
+        frames.find_schema(id, schemas, "AVRO")
     return str(raised.value)
 
 
@@ -66,7 +66,7 @@ def test_a_producer_of_random_ids_fills_no_table_and_hides_no_schema(world: Worl
     assert reason(made_up[-1], answers) == line + way_out
     assert reason("3000000000", answers) == line + way_out
     assert schemas.learn("t", 0, made_up) == {0: answers}
-    assert frames.schema_of("123456", schemas.learn("t", 0, ["123456", "3000000000"])[0], "AVRO") == TEXT
+    assert frames.find_schema("123456", schemas.learn("t", 0, ["123456", "3000000000"])[0], "AVRO") == TEXT
     assert schemas.learn("t", 1, ["3000000000"])[1] == {"3000000000": LONG}
 
 

@@ -23,6 +23,7 @@ from view_algebra.language.expressions import (
     OverValues,
     Subquery,
     Windowed,
+    literal_text,
 )
 from view_algebra.language.limits import (
     READS_TIMES,
@@ -239,13 +240,13 @@ def _pane_start(call: Call) -> str:
 def _hops(call: Call) -> str:
     """The starts of all hopping windows that a record is in."""
     time, size, offset, slide = map(spark, call.arguments)
-    first, last = hops_of_a_time(time, size, offset, slide)
+    first, last = hop_bounds(time, size, offset, slide)
     start = "timestamp_micros(m)"
     shown = f"CASE WHEN {start} >= {CALENDAR['TIMESTAMP'][0]} THEN {start} END"
     return f"transform(sequence({first}, {last}, {slide}), m -> {shown})"
 
 
-def hops_of_a_time(time: str, size: str, offset: str, slide: str) -> tuple[str, str]:
+def hop_bounds(time: str, size: str, offset: str, slide: str) -> tuple[str, str]:
     """Spark SQL of the starts, in microseconds, of the first and the last hopping window that contain a time."""
     at, before = f"unix_micros({time})", f"unix_micros({time}) - {size}"
     first, last = (f"{t} - pmod({t} - {offset}, {slide})" for t in (before, at))
@@ -266,7 +267,7 @@ def _bitwise(operator: str, call: Call) -> str:
 def _pane_bits(call: Call) -> str:
     """The bit of a record's pane in its block, or NULL if it belongs to another word of 64 bits."""
     time = spark(call.arguments[0])
-    pane, offset, panes, word = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
+    pane, offset, panes, word = (int(literal_text(a)) for a in call.arguments[1:])
     moved = f" - {offset}L" if offset else ""
     number = f"pmod(unix_micros({time}){moved}, {pane * panes}L) div {pane}L"
     bit = f"shiftleft(1L, CAST({number} AS INT))"  # Java shifts modulo 64
@@ -291,7 +292,7 @@ def _window(call: Call) -> str:
 
 def _months_apart(call: Call) -> str:
     unit, begin, end = call.arguments
-    return f"timestampdiff({getattr(unit, 'value', '')}, {spark(begin)}, {spark(end)})"
+    return f"timestampdiff({literal_text(unit)}, {spark(begin)}, {spark(end)})"
 
 
 def _like(call: Call) -> str:
@@ -354,9 +355,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "cast": _cast,
     "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
     **dict.fromkeys(READS_TIMES, _read_time),
-    "json_tuple": lambda c: (
-        f"json_tuple({', '.join([clean_json(spark(c.arguments[0])), *map(spark, c.arguments[1:])])})"
-    ),
+    "json_tuple": _json_tuple,
     "from_json": _from_json,
     "not": _not,
     "like": _like,
@@ -382,7 +381,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "session_until": lambda c: f"try_add({spark(c.arguments[0])}, CAST({spark(c.arguments[1])} AS INTERVAL))",
     "map_from_entries": _from_entries,
     "from_texts": _from_texts,
-    ".": lambda c: f"{spark(c.arguments[0], _ATOM)}.{spark_name(str(getattr(c.arguments[1], 'value', '')))}",
+    ".": lambda c: f"{spark(c.arguments[0], _ATOM)}.{spark_name(literal_text(c.arguments[1]))}",
     "[]": lambda c: f"{spark(c.arguments[0], _ATOM)}[{spark(c.arguments[1])}]",
 }
 """Calls that are not written as name(arguments) or left OPERATOR right."""

@@ -52,13 +52,13 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
     """Returns the decoder of values whose schemas are among these."""
     if "schema" in options:
         only = Schema(KIND, options["schema"])
-        return lambda value, header: _of_schema(only)(value)
+        return lambda value, header: _schema_decoder(only)(value)
 
     def framed(value: bytes, header: bytes | None) -> str:
         id, _, datum = frames.unframed(value, header)
-        schema = frames.schema_of(id, schemas, KIND)
+        schema = frames.find_schema(id, schemas, KIND)
         try:
-            return _of_schema(schema)(datum)
+            return _schema_decoder(schema)(datum)
         except NoText as reason:
             raise NoText(f"{reason} (schema {id})") from None
 
@@ -66,15 +66,15 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
 
 
 @lru_cache(maxsize=1_000)
-def _of_schema(schema: Schema) -> Callable[[bytes], str]:
+def _schema_decoder(schema: Schema) -> Callable[[bytes], str]:
     """Returns the decoder of a schema's data, which raises `NoText` unless a value is exactly one datum."""
     try:
         whole = parsed(schema)
         is_alone = not (isinstance(whole, dict) and "fields" in whole)
-        read = reader_of(replace(schema, text=_in_record(schema.text)) if is_alone else schema)
+        read = datum_reader(replace(schema, text=_in_record(schema.text)) if is_alone else schema)
     except NoText as reason:
         return _never(str(reason))
-    names = length_of_names(schema)
+    names = names_length(schema)
 
     def decode(datum: bytes) -> str:
         value = read(datum)
@@ -86,21 +86,21 @@ def _of_schema(schema: Schema) -> Callable[[bytes], str]:
     return decode
 
 
-def length_of_names(schema: Schema) -> int:
+def names_length(schema: Schema) -> int:
     """The total length of a schema's names and of the longest symbol of each enum."""
     texts = [schema.text, *(text for _, text in schema.references)]
-    return sum(_length_of_names(json.loads(text)) for text in texts)
+    return sum(_names_length(json.loads(text)) for text in texts)
 
 
-def _length_of_names(schema: Any) -> int:
+def _names_length(schema: Any) -> int:
     match schema:
         case list():
-            return sum(map(_length_of_names, schema))
+            return sum(map(_names_length, schema))
         case {"type": "enum", "symbols": symbols}:
             return max(map(len, symbols), default=0)
         case dict():
             inner = [schema.get(part) for part in ("type", "fields", "items", "values")]
-            return len(schema.get("name", "")) + sum(map(_length_of_names, inner))
+            return len(schema.get("name", "")) + sum(map(_names_length, inner))
     return 0
 
 
@@ -124,7 +124,8 @@ def _no_datum(error: Exception) -> NoText:
 def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callable[[Any], Any] | None = None) -> Any:
     """The schema in fastavro's form. Raises `NoText` for a wrong schema, or for one whose values could have no end.
 
-    named: receives the named types. as_read: returns the schema to read by, by default one whose values become JSON.
+    named: receives the named types
+    as_read: returns the schema to read by, by default one whose values become JSON
     """
     import fastavro
     from fastavro.schema import SchemaParseException
@@ -141,7 +142,7 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callabl
     return read
 
 
-def reader_of(schema: Schema, as_read: Callable[[Any], Any] | None = None) -> Callable[[bytes], Any]:
+def datum_reader(schema: Schema, as_read: Callable[[Any], Any] | None = None) -> Callable[[bytes], Any]:
     """The reader of a schema's data. `as_read` as in `parsed`, whose exceptions it raises.
 
     The reader returns the value of a datum. It raises `NoText` for bytes that no writer writes, or after the datum.
@@ -220,26 +221,27 @@ def _check(schema: Any, named: Mapping[str, Any]) -> None:
         _check_sizes(kind, named, without_a_byte)
 
 
-def _levels(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], levels_of: dict[str, int]) -> int:
+def _levels(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], counted: dict[str, int]) -> int:
     """The number of nested levels. Raises `NoText` for a record that contains itself, or for too many levels.
 
-    within: the enclosing records. levels_of: the levels of the named types so far.
+    within: the enclosing records
+    counted: the levels of the named types so far
     """
     kind = schema["type"] if isinstance(schema, dict) else schema
     is_record = kind in ("record", "error")
     name: str | None = schema["name"] if is_record else kind if isinstance(kind, str) else None
     if name in within:
         raise NoText(f"the schema is recursive: {name} contains itself")
-    if name in levels_of:
-        return levels_of[name]
+    if name in counted:
+        return counted[name]
     around = (*within, str(name)) if is_record else within
     if len(around) > MOST_LEVELS:
         raise NoText(_TOO_DEEP)
-    levels = 1 + max((_levels(inner, named, around, levels_of) for inner in _inner(schema, named)), default=0)
+    levels = 1 + max((_levels(inner, named, around, counted) for inner in _inner(schema, named)), default=0)
     if levels > MOST_LEVELS:
         raise NoText(_TOO_DEEP)
     if name is not None:
-        levels_of[name] = levels
+        counted[name] = levels
     return levels
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from view_algebra.formats import as_json, frames
-from view_algebra.formats.avro import KIND, OWN, length_of_names, parsed, reader_of
+from view_algebra.formats.avro import KIND, OWN, datum_reader, names_length, parsed
 from view_algebra.formats.interface import DirectColumn, NoText, Schema, Schemas
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def directly(
 ) -> Directly:
     """Reads the records that can be read directly, which depends on no other record."""
     by_schema = _by_schema(options, schemas, values, headers)
-    return _together(columns, [_of_schema(tuple(columns), *data) for data in by_schema])
+    return _together(columns, [_read_schema(tuple(columns), *data) for data in by_schema])
 
 
 def _together(columns: Sequence[DirectColumn], parts: Sequence[Directly]) -> Directly:
@@ -102,40 +102,40 @@ def _by_schema(
 ) -> Iterable[tuple[Schema, list[bytes], list[int]]]:
     """Each schema with its data and the numbers of their records, without the records that have no schema."""
     only = Schema(KIND, options["schema"]) if "schema" in options else None
-    data_of: dict[str, tuple[Schema, list[bytes], list[int]]] = {}
+    by_id: dict[str, tuple[Schema, list[bytes], list[int]]] = {}
     for number, (value, header) in enumerate(zip(values, headers, strict=True)):
         if value is None:
             continue
         try:
             id, _, datum = ("", b"", value) if only is not None else frames.unframed(value, header)
-            if id not in data_of:
-                data_of[id] = (only or frames.schema_of(id, schemas, KIND), [], [])
+            if id not in by_id:
+                by_id[id] = (only or frames.find_schema(id, schemas, KIND), [], [])
         except NoText:
             continue
-        _, data, numbers = data_of[id]
+        _, data, numbers = by_id[id]
         data.append(datum)
         numbers.append(number)
-    return data_of.values()
+    return by_id.values()
 
 
-def _of_schema(
+def _read_schema(
     columns: tuple[DirectColumn, ...], schema: Schema, data: Sequence[bytes], numbers: Sequence[int]
 ) -> Directly:
     """Reads the data of one schema."""
     if (plan := _plan(schema, columns)) is None:
         return Directly([], [])
-    rows, of_rows = [], []
+    rows, row_numbers = [], []
     for datum, number in zip(data, numbers, strict=True):
         if len(datum) <= plan.most_bytes:
             try:
                 rows.append(plan.read(datum))
             except NoText:
                 continue
-            of_rows.append(number)
-    return _of_rows(plan, columns, rows, of_rows)
+            row_numbers.append(number)
+    return _columns(plan, columns, rows, row_numbers)
 
 
-def _of_rows(plan: _Plan, columns: Sequence[DirectColumn], rows: Sequence[Any], numbers: Sequence[int]) -> Directly:
+def _columns(plan: _Plan, columns: Sequence[DirectColumn], rows: Sequence[Any], numbers: Sequence[int]) -> Directly:
     """The columns of fastavro's rows, without the records that have a column left to JSON."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -150,14 +150,15 @@ def _of_rows(plan: _Plan, columns: Sequence[DirectColumn], rows: Sequence[Any], 
     if not any(pc.any(mask).as_py() for mask in left):
         return Directly(arrays, numbers)
     kept = pc.invert(reduce(pc.or_, left))
-    of_kept = [number for number, is_kept in zip(numbers, kept.to_pylist(), strict=True) if is_kept]
-    return Directly([array.filter(kept) for array in arrays], of_kept)
+    kept_numbers = [number for number, is_kept in zip(numbers, kept.to_pylist(), strict=True) if is_kept]
+    return Directly([array.filter(kept) for array in arrays], kept_numbers)
 
 
 class _Plan(NamedTuple):
     """The plan for a schema: the reader of a datum without logical types, and the maker of each column.
 
-    unread: decimal fields that no column reads. most_bytes: a larger datum is left to JSON.
+    unread: the decimal fields that no column reads
+    most_bytes: a larger datum is left to JSON
     """
 
     read: Callable[[bytes], Any]
@@ -172,7 +173,7 @@ def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
     named: dict[str, Any] = {}
     try:
         fields = {field["name"]: field["type"] for field in parsed(schema, named)["fields"]}
-        read = reader_of(schema, _bare)
+        read = datum_reader(schema, _bare)
     except (NoText, KeyError, TypeError):
         return None
     makers = [_column(fields.get(column.field, "null"), column.type, named) for column in columns]
@@ -180,7 +181,7 @@ def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
     decimals = [name for name, kind in unread.items() if _is_decimal(kind)]
     if None in makers or not all(_has_json(unread[name], named) for name in unread.keys() - set(decimals)):
         return None
-    most_bytes = min(MOST_BYTES, as_json.surely_short(length_of_names(schema)))
+    most_bytes = min(MOST_BYTES, as_json.surely_short(names_length(schema)))
     return _Plan(read, [maker for maker in makers if maker is not None], decimals, most_bytes)
 
 
@@ -261,8 +262,8 @@ def _column(kind: Any, type: str, named: Mapping[str, Any]) -> ColumnReader | No
 def _typed(type: str) -> ColumnReader:
     import pyarrow as pa
 
-    of = arrow_type(type)
-    return lambda values: (pa.array(values, of), None)
+    arrow = arrow_type(type)
+    return lambda values: (pa.array(values, arrow), None)
 
 
 def _whole(first: int, last: int, type: str) -> ColumnReader:
@@ -270,12 +271,12 @@ def _whole(first: int, last: int, type: str) -> ColumnReader:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    of = arrow_type(type)
+    arrow = arrow_type(type)
 
     def make(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
         numbers = pa.array(values, pa.int64())
         outside = _outside(numbers, first, last)
-        return pc.if_else(outside, 0, numbers).cast(pa.int32()).cast(of), outside
+        return pc.if_else(outside, 0, numbers).cast(pa.int32()).cast(arrow), outside
 
     return make
 
@@ -300,16 +301,16 @@ def _decimal(scale: int, type: str) -> ColumnReader | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    of = arrow_type(type)
-    if not 0 <= scale <= of.scale:
+    arrow = arrow_type(type)
+    if not 0 <= scale <= arrow.scale:
         return None
-    limit = 10 ** min(of.precision - of.scale + scale, 18)  # a number of 18 digits has 64 bits
+    limit = 10 ** min(arrow.precision - arrow.scale + scale, 18)  # a number of 18 digits has 64 bits
 
     def make(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
         unscaled = [None if digits is None else int.from_bytes(digits, "big", signed=True) for digits in values]
         fit = [number is None or -limit < number < limit for number in unscaled]
         whole = pa.array([number if fits else None for number, fits in zip(unscaled, fit, strict=True)], pa.int64())
-        decimals = whole.cast(pa.decimal128(38, 0)).view(pa.decimal128(38, scale)).cast(of)
+        decimals = whole.cast(pa.decimal128(38, 0)).view(pa.decimal128(38, scale)).cast(arrow)
         return decimals, pc.invert(pa.array(fit, pa.bool_()))
 
     return make

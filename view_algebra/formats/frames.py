@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from view_algebra.compiled import ASK_AGAIN
 from view_algebra.formats.interface import NoText, Schema, Schemas
 
-HEADER, HEADER_OF_KEY = "__value_schema_id", "__key_schema_id"
+HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
 """The headers with the schema ids of a record's value and key."""
 
 _ID, _UUID = 0, 1
@@ -25,18 +25,18 @@ _LENGTHS = {_ID: 5, _UUID: 17}
 _GLUE = 3
 """The first byte of AWS Glue's frames, which are 18 bytes long."""
 
-OF_KEY = "the key: "
+KEY_PREFIX = "the key: "
 """Prefix of the reason a record's key has no JSON."""
 
 _UNKNOWN = "the schema {} is not known yet"
-_IS_UNKNOWN = re.compile(f"(?:{OF_KEY})?{_UNKNOWN.format('([0-9a-f-]+)')}")
+_IS_UNKNOWN = re.compile(f"(?:{KEY_PREFIX})?{_UNKNOWN.format('([0-9a-f-]+)')}")
 
 ABOVE = "above"
 """An entry in place of a schema's id: no id above the number in its text is requested from the registry."""
 
 _LACKED = "the registry had no schema {}"
 _NOT_ASKED = "the registry lacked too many schemas to be asked for one above {}"
-_IS_LACKED = re.compile(f"(?:{OF_KEY})?(?:{_LACKED.format('([0-9a-f-]+)')}|{_NOT_ASKED.format('[0-9]+')}): .*")
+_IS_LACKED = re.compile(f"(?:{KEY_PREFIX})?(?:{_LACKED.format('([0-9a-f-]+)')}|{_NOT_ASKED.format('[0-9]+')}): .*")
 
 IS_UNKNOWN = f"%s RLIKE '^{_IS_UNKNOWN.pattern}$'"
 """The condition, in Spark SQL over the reason a record is bad, that its schema has to be requested."""
@@ -70,7 +70,7 @@ def _instead(frame: bytes, length: int) -> str:
     return f"it begins with the byte 0x{frame[0]:02x}"
 
 
-def schema_of(id: str, schemas: Schemas, kind: str) -> Schema:
+def find_schema(id: str, schemas: Schemas, kind: str) -> Schema:
     """The schema with an id. Raises `NoText` if it is not known, or not of this kind."""
     if id not in schemas:
         is_asked = missing([id], schemas)

@@ -61,7 +61,11 @@ Kafka Connect's converter does so."""
 
 @dataclass(frozen=True)
 class Types:
-    """The types of a schema. pool: all of its files. main: the file with the messages of records."""
+    """The types of a schema.
+
+    pool: all of its files
+    main: the file with the messages of records
+    """
 
     pool: Any
     main: Any
@@ -99,7 +103,7 @@ class Types:
         return f"{self.main.package}.{name}" if self.main.package else name
 
 
-def types_of(schema: Schema) -> Types:
+def schema_types(schema: Schema) -> Types:
     """The types of a schema. Raises `NoText` if it is not a Protobuf schema."""
     types = _compiled(schema)
     if isinstance(types, str):
@@ -146,7 +150,7 @@ def _files(schema: Schema) -> bytes:
         if not _BASE64.fullmatch(text):
             texts[name] = text
             continue
-        files = _of_descriptor(text)
+        files = _descriptor_files(text)
         if name == _MAIN:
             main = files[-1].name
         else:
@@ -158,7 +162,7 @@ def _files(schema: Schema) -> bytes:
     return _protoc(main, texts, described.SerializeToString())
 
 
-def _of_descriptor(text: str) -> Sequence[Any]:
+def _descriptor_files(text: str) -> Sequence[Any]:
     """The files of a descriptor in base64: protoc's descriptor of a set, or a serializer's descriptor of one file."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
     from google.protobuf.message import DecodeError
@@ -241,14 +245,14 @@ def read(declared: Declared) -> ValueSql:
         return DECODED
     schema = Schema(KIND, text)
     try:
-        names = types_of(schema).names()
+        names = schema_types(schema).names()
     except NoText as mistake:
         way_out = (
             "Write the text of a .proto file, or in base64 the file of `protoc --include_imports --descriptor_set_out`."
         )
         raise FormatMistake(str(mistake), way_out, "schema") from None
     try:
-        message_of(schema, message)
+        message_class(schema, message)
     except NoText as mistake:
         listed = " or ".join(f"message '{name}'" for name in names[:5])
         way_out = (
@@ -262,14 +266,14 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
     """Returns the decoder of values whose schemas are among these."""
     if "schema" in options:
         only, message = Schema(KIND, options["schema"]), options.get("message")
-        return lambda value, header: _of_message(only, message)(value)
+        return lambda value, header: _message_decoder(only, message)(value)
 
     def framed(value: bytes, header: bytes | None) -> str:
         id, behind, _ = frames.unframed(value, header)
-        schema = frames.schema_of(id, schemas, KIND)
+        schema = frames.find_schema(id, schemas, KIND)
         try:
             indexes, datum = unindexed(behind)
-            return _of_message(schema, indexes)(datum if header is None else value)
+            return _message_decoder(schema, indexes)(datum if header is None else value)
         except NoText as reason:
             raise NoText(f"{reason} (schema {id})") from None
 
@@ -305,11 +309,11 @@ def _zigzag(value: bytes, at: int) -> tuple[int, int]:
     raise NoText("not Protobuf: no message indexes follow the frame")
 
 
-def message_of(schema: Schema, message: str | Sequence[int] | None) -> Any:
+def message_class(schema: Schema, message: str | Sequence[int] | None) -> Any:
     """The message class of the type with this name or these indexes, or of the only type. Raises `NoText`."""
     from google.protobuf.message_factory import GetMessageClass
 
-    types = types_of(schema)
+    types = schema_types(schema)
     if isinstance(message, str):
         return GetMessageClass(types.named(message))
     if message is not None:
@@ -321,15 +325,15 @@ def message_of(schema: Schema, message: str | Sequence[int] | None) -> Any:
 
 
 @lru_cache(maxsize=MOST_TYPES)
-def _of_message(schema: Schema, message: str | tuple[int, ...] | None) -> Callable[[bytes], str]:
+def _message_decoder(schema: Schema, message: str | tuple[int, ...] | None) -> Callable[[bytes], str]:
     """Returns the decoder of a schema's messages, which raises `NoText` if a value is not a message."""
     from google.protobuf.message import DecodeError
 
     try:
-        written = message_of(schema, message)
+        written = message_class(schema, message)
     except NoText as reason:
         return partial(_refuse, str(reason))
-    parse, convert = written.FromString, _of_type(written.DESCRIPTOR, {})
+    parse, convert = written.FromString, _type_converter(written.DESCRIPTOR, {})
     names = len(schema.text) + sum(len(text) for _, text in schema.references)
     is_none = f"not Protobuf: not a message of type {written.DESCRIPTOR.full_name}"
 
@@ -361,11 +365,11 @@ def _object(kind: Any, types: dict[str, Convert]) -> Convert:
     names = [field.name for field in kind.fields]
     as_it_is, always, perhaps = list[str](), list[tuple[str, Convert]](), list[tuple[str, Convert | None]]()
     for field in kind.fields:
-        of_value = _of_value(field, types)
+        convert_value = _field_converter(field, types)
         if field.has_presence:
-            perhaps.append((field.name, of_value))
-        elif of_value is not None:
-            always.append((field.name, of_value))
+            perhaps.append((field.name, convert_value))
+        elif convert_value is not None:
+            always.append((field.name, convert_value))
         else:
             as_it_is.append(field.name)
     as_it_is += as_it_is[:1]  # for a single name, attrgetter would not return a tuple
@@ -377,18 +381,18 @@ def _object(kind: Any, types: dict[str, Convert]) -> Convert:
             raise NoText(f"not Protobuf: its messages have more than {FIELDS} fields")
         fields: dict[str, Any] = dict.fromkeys(names)
         fields.update(zip(as_it_is, values(message), strict=True))
-        for name, of_value in always:
-            fields[name] = of_value(getattr(message, name), left)
-        for name, of_set in perhaps:
+        for name, convert_value in always:
+            fields[name] = convert_value(getattr(message, name), left)
+        for name, convert_set in perhaps:
             if has(message, name):
                 value = getattr(message, name)
-                fields[name] = value if of_set is None else of_set(value, left)
+                fields[name] = value if convert_set is None else convert_set(value, left)
         return fields
 
     return convert
 
 
-def _of_type(kind: Any, types: dict[str, Convert]) -> Convert:
+def _type_converter(kind: Any, types: dict[str, Convert]) -> Convert:
     """Returns the conversion of a type's messages to JSON, made at the first message: a schema may have many types."""
     name = kind.full_name
     if name in _WELL_KNOWN:
@@ -403,19 +407,19 @@ def _of_type(kind: Any, types: dict[str, Convert]) -> Convert:
     return convert
 
 
-def _of_value(field: Any, types: dict[str, Convert]) -> Convert | None:
+def _field_converter(field: Any, types: dict[str, Convert]) -> Convert | None:
     """Returns the conversion of a field's value to JSON, or None if JSON takes Python's value."""
     if not field.is_repeated:
-        return _of_one(field, types)
+        return _single_converter(field, types)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        return _of_map(field.message_type, types)
-    of_each = _of_one(field, types)
-    if of_each is None:
+        return _map_converter(field.message_type, types)
+    convert_each = _single_converter(field, types)
+    if convert_each is None:
         return lambda values, _: list(values)
-    return lambda values, left: [of_each(value, left) for value in values]
+    return lambda values, left: [convert_each(value, left) for value in values]
 
 
-def _of_map(entry: Any, types: dict[str, Convert]) -> Convert:
+def _map_converter(entry: Any, types: dict[str, Convert]) -> Convert:
     """Returns the conversion of a map, with entries in the order of their keys: Protobuf's own order is random."""
     key, value = entry.fields
     text: Callable[[Any], Any] = str
@@ -423,24 +427,24 @@ def _of_map(entry: Any, types: dict[str, Convert]) -> Convert:
         text = {True: "true", False: "false"}.get
     elif key.type == key.TYPE_STRING:  # stays bytes if it is not UTF-8
         text = _same
-    of_each = _of_one(value, types)
-    if of_each is None:
+    convert_each = _single_converter(value, types)
+    if convert_each is None:
         return lambda entries, _: {text(key): entries[key] for key in sorted(entries)}
-    return lambda entries, left: {text(key): of_each(entries[key], left) for key in sorted(entries)}
+    return lambda entries, left: {text(key): convert_each(entries[key], left) for key in sorted(entries)}
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _of_one(field: Any, types: dict[str, Convert]) -> Convert | None:
+def _single_converter(field: Any, types: dict[str, Convert]) -> Convert | None:
     match field.type:
         case field.TYPE_DOUBLE | field.TYPE_FLOAT:
             return lambda value, _: as_json.number(value)
         case field.TYPE_BYTES:
             return lambda value, _: as_json.in_base64(value)
         case field.TYPE_MESSAGE | field.TYPE_GROUP:
-            return _of_type(field.message_type, types)
+            return _type_converter(field.message_type, types)
         case field.TYPE_ENUM:
             names = {value.number: value.name for value in reversed(field.enum_type.values)}
             return lambda value, _: names.get(value, value)

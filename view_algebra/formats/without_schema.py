@@ -133,7 +133,7 @@ def _one_field(name: str, value: str) -> str:
 
 
 def _only(declared: Declared, format: str, kind: Type) -> str:
-    columns = [(name, kind) for name, kind, of_key in declared.columns if not of_key]
+    columns = [(name, kind) for name, kind, in_key in declared.columns if not in_key]
     if [declared_kind for _, declared_kind in columns] != [kind]:
         raise FormatMistake(
             f"format '{format}' with other columns than one {kind}",

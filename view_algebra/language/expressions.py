@@ -427,6 +427,13 @@ VARIABLE = "->"
 """The relation of a lambda's variable."""
 
 
+def literal_text(value: Expr) -> str:
+    """The text of a literal that is not NULL."""
+    assert isinstance(value, Constant)
+    assert value.value is not None
+    return value.value
+
+
 def member(value: Expr, name: str, place: Place) -> Expr:
     """A field of a struct or of all structs in an array, or a bound of a window."""
     fields = dict(value.type.fields)

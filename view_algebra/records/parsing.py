@@ -504,7 +504,7 @@ def _errors(columns: Columns, row: _Row) -> str:
     plain = _plain(columns, row.decoding)
     units = [] if options.nulls else numbers(plain, text, options)
     branches = [
-        *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'{frames.OF_KEY}' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
+        *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'{frames.KEY_PREFIX}' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
         *([(f"NOT startswith({FRAMED}, X'00') AND {_NO_HEADER}", _text(_NO_FRAME))] if row.encodings.framed else ()),
         ("kafka_value IS NULL", _without_value(columns, row)),
         *(() if row.values is None else row.values.bad),

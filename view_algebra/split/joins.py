@@ -74,7 +74,7 @@ def bounded(block: Select) -> Select:
     joined = _unbounded(block)
     if joined is None:
         return block
-    ordered = _in_order(block)
+    ordered = _reordered(block)
     if _unbounded(ordered) is None:
         return ordered
     way_out = "Add an equality, for example ON a.k = b.k AND …. Or aggregate one side in a subquery, and join that."
@@ -101,17 +101,17 @@ def _without_equality(relation: Relation, conditions: Sequence[Expr]) -> Joined 
     return _without_equality(relation.left, below) or _without_equality(relation.right, below)
 
 
-def _in_order(block: Select) -> Select:
+def _reordered(block: Select) -> Select:
     """The block with its inner joins ordered so that each relation has an equality with an earlier one, if possible."""
     conditions = list(conjuncts(block.where))
     relations = list(_inner(block.relation, conditions)) if block.relation is not None else []
     if any(not isinstance(side, Named) or (isinstance(side, Nested) and side.lateral) for side in relations):
         return block  # its rows depend on the order
-    left, ordered = relations[1:], relations[:1]
-    while left:
+    remaining, ordered = relations[1:], relations[:1]
+    while remaining:
         before = set().union(*map(aliases_in, ordered))
-        number = next((n for n, neighbour in enumerate(left) if _meet(conditions, before, aliases_in(neighbour))), 0)
-        ordered.append(left.pop(number))
+        met = (n for n, other in enumerate(remaining) if _meet(conditions, before, aliases_in(other)))
+        ordered.append(remaining.pop(next(met, 0)))
     joined = reduce(lambda one, other: Joined(one, other, "CROSS", None, place=block.place), ordered)
     return replace(block, relation=joined, where=reduce(both, conditions, None))
 
@@ -224,7 +224,7 @@ def over_rows(block: Select) -> Select:
     assert block.relation is not None
     where = list(map(_Condition, conjuncts(block.where)))
     relation = _filtered(_with_windows(block.relation, streams), where, streams)
-    block = replace(block, relation=relation, where=_left(where))
+    block = replace(block, relation=relation, where=_untaken(where))
 
     groups = set(block.group or ())
     compared = {part for condition in conditions(block) for part in walk(condition)}
@@ -298,7 +298,7 @@ def _filtered(relation: Relation, required: Sequence[_Condition], streams: Mappi
             left_conditions = [*(() if kind in NULLABLE_LEFT else required), *(own if kind in MATCHED_LEFT else ())]
             right_conditions = [*(() if kind in NULLABLE_RIGHT else required), *(own if kind in MATCHED_RIGHT else ())]
             left, right = _filtered(left, left_conditions, streams), _filtered(right, right_conditions, streams)
-            rest = _left(own)
+            rest = _untaken(own)
             kind = "CROSS" if kind == "INNER" and rest is None else kind
             return replace(relation, left=left, right=right, condition=rest, kind=kind)
         case _:
@@ -313,7 +313,7 @@ NULLABLE_LEFT, NULLABLE_RIGHT = ("RIGHT", "FULL"), ("LEFT", "FULL")
 """Kinds of joins that may show a row of NULLs in place of a side."""
 
 
-def _left(conditions: Sequence[_Condition]) -> Expr | None:
+def _untaken(conditions: Sequence[_Condition]) -> Expr | None:
     return reduce(both, (condition.expression for condition in conditions if not condition.taken), None)
 
 

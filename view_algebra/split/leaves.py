@@ -258,7 +258,7 @@ def _group_leaf(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kep
             raise Wrong(key.place, "a key cannot be BINARY", "Take hex(…) of it.")
     names = Names()
     keys = tuple((names.give(slug(e)), e) for e in group)
-    columns = tuple(Kept(names.give(part_name(p)), p.input, p) for p in sorted(kept, key=_in_order))
+    columns = tuple(Kept(names.give(part_name(p)), p.input, p) for p in sorted(kept, key=_sort_key))
     return Leaf(source_of(stream.source), stream.generators, "aggregate", where, keys, columns)
 
 
@@ -281,7 +281,7 @@ def _sub_keys(block: Select) -> set[Expr]:
     return {*block.keeping.sub_keys, *undecided} - set(block.group or ()).difference(block.keeping.sub_keys)
 
 
-def _in_order(part: TypedPartial) -> tuple[str, ...]:
+def _sort_key(part: TypedPartial) -> tuple[str, ...]:
     """The sort key of a part among the columns: its text, because versions depend on their order."""
     return (part.name, *(spark(e) for e in (part.input, *part.order, part.other, part.when) if e is not None))
 

@@ -135,7 +135,7 @@ def _column_expression(relation: Relation | None, alias: str, column: str) -> Ex
     return next((o.expression for o in outputs if o.name.lower() == column.lower()), None)
 
 
-def coarser(
+def merged_to_groups(
     relation: Relation, cells: str, keys: Sequence[Output], parts: PartialColumns, where: Expr | None
 ) -> Select:
     """Merges finer cells to groups by fewer keys, or by expressions over the keys.
@@ -227,7 +227,7 @@ def cell_relation(leaf: Leaf, table: int) -> Cells:
 
 def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
     """The block over the cells of its leaf. `windows`: the table that lists its hopping windows."""
-    relation, window = _put_together(block, leaf, cells, windows)
+    relation, window = _assembled(block, leaf, cells, windows)
     several = block.undecided is not None or block.keeping.join is not None
     # keys that only undecided conditions, joins or subqueries in GROUP BY name are merged away
     merged_away = is_aggregated(block) and (several or any(map(is_asked, block.group or ())))
@@ -271,7 +271,7 @@ def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: 
     return change
 
 
-def _put_together(
+def _assembled(
     block: Select, leaf: Leaf, cells: Cells, windows: Cells | None
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
     """The cells of a block's groups, and the columns that replace its window."""
@@ -314,7 +314,7 @@ def _in_groups(
     where = None if condition is None else _on_cells(condition, names, CELL)
     relation = cells if join is None else _joined_cells(join.relation, cells, names)
     answers: dict[Expr, Expr] = {key: Field(CELL, (name,), key.type) for key, name in asked.items()}
-    return Nested(coarser(relation, CELL, over, parts, where), CELL), answers
+    return Nested(merged_to_groups(relation, CELL, over, parts, where), CELL), answers
 
 
 def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> None:

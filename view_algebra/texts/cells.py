@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from view_algebra.compiled import ONLY, CellTable, Column, Input, Partial
-from view_algebra.engines.spark import hops_of_a_time, shortened, spark, storable
+from view_algebra.engines.spark import hop_bounds, shortened, spark, storable
 from view_algebra.language.aggregates import RECORD_KEYS, TypedPartial
 from view_algebra.language.expressions import Call, Cells, Combined, Constant, Field, Joined, Nested, Query, Relation
 from view_algebra.language.merges import MERGES
@@ -273,7 +273,7 @@ def _spread(window: Hops, key: str) -> str:
 
 
 def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
-    first, last = hops_of_a_time(key, f"{window.size}L", f"{window.offset}L", f"{window.slide}L")
+    first, last = hop_bounds(key, f"{window.size}L", f"{window.offset}L", f"{window.slide}L")
     return _LISTED.format(
         window=f"timestamp_micros({key} + {window.size}L)" if window.by_end else f"timestamp_micros({key})",
         series=f"explode(CASE WHEN first <= last THEN sequence(first, last, {window.slide}L) ELSE array() END)",

@@ -71,22 +71,15 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
         _expect(table, source, "aggregate")
         keys.next_table()
         parts.next_table()
-        values: dict[str, str] = {}
-        back: list[str] = []
-        for column, value in zip(table.keys, table.key_inputs, strict=True):
-            slot = keys.take(_kind(value))
-            values[slot] = _widened(value)
-            back.append(_read_back(slot, column))
-        for partial, value in zip(table.partials, table.partial_inputs, strict=True):
-            slot = parts.take(_kind(value), partial.merge)
-            values[slot] = _widened(value)
-            back.append(_read_back(slot, partial.column))
-        structs.setdefault(table.generators, []).append((_condition(table), number, values))
-        taken[table.name] = back
-    slots = [(f"k{i}", kind) for i, (_, kind) in enumerate(keys.kinds)]
+        slots = [keys.take(_kind(value)) for value in table.key_inputs]
+        merges = (partial.merge for partial in table.partials)
+        slots += [parts.take(_kind(value), merge) for value, merge in zip(table.partial_inputs, merges, strict=True)]
+        structs.setdefault(table.generators, []).append((_condition(table), number, _values(table, slots)))
+        taken[table.name] = _read_back(table, slots)
+    groups = [(f"k{i}", kind) for i, (_, kind) in enumerate(keys.kinds)]
     merged = [(f"p{i}", merge, kind) for i, (merge, kind) in enumerate(parts.kinds)]
-    names = [*slots, *((name, kind) for name, _, kind in merged)]
-    group = ", ".join(["v", *(name for name, _ in slots)])
+    names = [*groups, *((name, kind) for name, _, kind in merged)]
+    group = ", ".join(["v", *(name for name, _ in groups)])
     outputs = [
         group,
         *(f"{_aggregated(merge, name)} AS {name}" for name, merge, _ in merged),
@@ -100,7 +93,7 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
     # Spark does not know that Expand of one partition is one partition.
     in_one = f"SELECT /*+ COALESCE(1) */ * FROM (\n{_indent(exploded)}\n)"
     columns = [Column("v", "INT", "integer")]
-    columns += [Column(name, kind, _postgres(kind)) for name, kind in slots]
+    columns += [Column(name, kind, _postgres(kind)) for name, kind in groups]
     partials = [(name, MERGES[merge].slot_gives(kind)) for name, merge, kind in merged]
     columns += [Column(name, kind, _postgres(kind)) for name, kind in partials]
     return _fused(grouped(exploded), grouped(in_one), columns, tables, taken, partition)
@@ -114,14 +107,9 @@ def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
     for number, table in enumerate(tables, 1):
         _expect(table, source, "row")
         slots.next_table()
-        values, back = {}, []
-        columns = [*table.keys, *(p.column for p in table.partials)]
-        for column, value in zip(columns, [*table.key_inputs, *table.partial_inputs], strict=True):
-            slot = slots.take(_kind(value))
-            values[slot] = _widened(value)
-            back.append(_read_back(slot, column))
-        structs.setdefault(table.generators, []).append((_condition(table), number, values))
-        taken[table.name] = back
+        own = [slots.take(_kind(value)) for value in (*table.key_inputs, *table.partial_inputs)]
+        structs.setdefault(table.generators, []).append((_condition(table), number, _values(table, own)))
+        taken[table.name] = _read_back(table, own)
     names = [(f"c{i}", kind) for i, (_, kind) in enumerate(slots.kinds)]
     outputs = ", ".join(["v", *(name for name, _ in names), "kafka_timestamp AS newest"])
     sql = f"SELECT {outputs}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
@@ -163,9 +151,19 @@ def _postgres(kind: str) -> str:
     return kind.replace("DECIMAL", "numeric") if kind.startswith("DECIMAL") else _POSTGRES[kind]
 
 
-def _read_back(slot: str, column: Column) -> str:
-    cast = f"::{column.postgres}" if column.postgres in ("smallint", "integer", "jsonb", "bytea") else ""
-    return f"{slot}{cast} AS {postgres_name(column.name)}"
+def _values(table: CellTable, slots: Sequence[str]) -> dict[str, str]:
+    """The expressions of a table's keys and partials over a record, by slot."""
+    return dict(zip(slots, map(_widened, (*table.key_inputs, *table.partial_inputs)), strict=True))
+
+
+def _read_back(table: CellTable, slots: Sequence[str]) -> list[str]:
+    """The keys and partials of a table in Postgres, read from their slots."""
+    columns = (*table.keys, *(partial.column for partial in table.partials))
+    cast = {kind: f"::{kind}" for kind in ("smallint", "integer", "jsonb", "bytea")}
+    return [
+        f"{slot}{cast.get(column.postgres, '')} AS {postgres_name(column.name)}"
+        for slot, column in zip(slots, columns, strict=True)
+    ]
 
 
 def _read(columns: Sequence[str], number: int, table: str) -> str:

@@ -18,7 +18,7 @@ from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_OR
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS
 from view_algebra.language.times import TIMED
 from view_algebra.language.types import read
-from view_algebra.refusals import File, Span, Wrong, at_place_of, span, suggestion
+from view_algebra.refusals import File, Span, Wrong, moved_to, span, suggestion
 from view_algebra.written.dialect import Statement, text_of
 
 
@@ -277,10 +277,10 @@ def _call(
         takes = ", ".join(f"{parameter} {kind.sql('spark')}" for parameter, kind in function.takes)
         raise Wrong(span(call), f"{name}() with {len(values)} arguments", f"It takes ({takes}).")
     arguments = {
-        parameter: exp.Cast(this=argument.copy(), to=at_place_of(kind.copy(), span(call)))
+        parameter: exp.Cast(this=argument.copy(), to=moved_to(kind.copy(), span(call)))
         for (parameter, kind), argument in zip(function.takes, values, strict=True)
     }
-    body = with_labels(_expanded(at_place_of(function.body.copy(), span(call)), functions, (*around, name)))
+    body = with_labels(_expanded(moved_to(function.body.copy(), span(call)), functions, (*around, name)))
     # After the expansion of inner calls, whose arguments put names of this function into lambdas of others.
     named = {part.name.lower() for value in values for part in value.find_all(exp.Identifier)}
     body = _with_arguments(with_own_variables(body, named), name, arguments)
@@ -288,7 +288,7 @@ def _call(
     if sum(1 for _ in whole.walk()) > MOST_PARTS:
         what = f"{name}() stands for more than {MOST_PARTS:,} words"
         raise Wrong(span(call), what, "Compute what it is called with in a subquery, and call it once.")
-    return whole if function.gives is None else exp.Cast(this=whole, to=at_place_of(function.gives.copy(), span(call)))
+    return whole if function.gives is None else exp.Cast(this=whole, to=moved_to(function.gives.copy(), span(call)))
 
 
 def _with_arguments(body: exp.Expr, function: str, arguments: Mapping[str, exp.Expr]) -> exp.Expr:

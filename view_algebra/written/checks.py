@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
 from view_algebra.language.quoting import words
-from view_algebra.refusals import File, Span, Wrong, at_place_of, span
+from view_algebra.refusals import File, Span, Wrong, moved_to, span
 from view_algebra.written.dialect import Statement, parsed, text_of, write_windows_out
 
 CLOCK = "clock of checks"
@@ -116,7 +116,7 @@ def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], 
                 f"SELECT {columns}, count(*) AS `count(*)` FROM {_quoted(view)} WHERE {there}"
                 f" GROUP BY {columns} HAVING count(*) > 1"
             )
-            return "key", at_place_of(parsed(select), span(kind))
+            return "key", moved_to(parsed(select), span(kind))
         case exp.ForeignKey():
             return "row", _without_partner(view, kind)
     way_out = "Write CHECK (condition), UNIQUE (columns) or FOREIGN KEY (columns) REFERENCES view (columns)."
@@ -142,7 +142,7 @@ def _without_partner(view: str, key: exp.ForeignKey) -> exp.Expr:
         f"SELECT {checked}.* FROM {_quoted(view)} AS {checked}"
         f" LEFT ANTI JOIN {text_of(other)} AS {partner} ON {on} WHERE {there}"
     )
-    return at_place_of(parsed(select), span(key))
+    return moved_to(parsed(select), span(key))
 
 
 def _aggregates(condition: exp.Expr) -> Iterator[exp.Expr]:

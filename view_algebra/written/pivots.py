@@ -18,7 +18,7 @@ from view_algebra.language.aggregates import COUNTS, is_aggregate
 from view_algebra.language.expressions import Query
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
-from view_algebra.refusals import Span, Wrong, at_place_of, span
+from view_algebra.refusals import Span, Wrong, moved_to, span
 from view_algebra.written.dialect import parsed, text_of
 
 _NO_ALIAS = "Write … AS name."
@@ -108,7 +108,7 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], 
 
 
 def _over(source: exp.Expr, text: str, place: Span | None) -> exp.Select:
-    select = at_place_of(parsed(text), place)
+    select = moved_to(parsed(text), place)
     assert isinstance(select, exp.Select)
     select.args["from_"].set("this", source)
     return select

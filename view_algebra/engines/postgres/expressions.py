@@ -86,7 +86,7 @@ from view_algebra.language.times import BOUNDED
 from view_algebra.language.types import COLLATED, INT, STRING, VOID
 
 
-def filter_of(condition: Expr | None, writer: Writer) -> str:
+def filter_clause(condition: Expr | None, writer: Writer) -> str:
     """The FILTER of an aggregate, or an empty text without a condition."""
     return "" if condition is None else f" FILTER (WHERE {writer.text(condition)})"
 
@@ -124,7 +124,7 @@ def _by_value(call: Aggregate, writer: Writer) -> str:
     value, *by = call.arguments
     last = bool(AGGREGATES[call.function].last)
     keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), writer) for e in by)
-    return f"(array_agg({typed_text(value, writer)} ORDER BY {keys}){filter_of(call.condition, writer)})[1]"
+    return f"(array_agg({typed_text(value, writer)} ORDER BY {keys}){filter_clause(call.condition, writer)})[1]"
 
 
 def merged(value: Merged, writer: Writer) -> tuple[str, int]:
@@ -201,7 +201,7 @@ def _over(call: Windowed, writer: Writer) -> str:
     return f" OVER ({' '.join(parts)})"
 
 
-_SPELLED: dict[str, Callable[[str], str | None]] = {
+_TRANSLATED: dict[str, Callable[[str], str | None]] = {
     "pattern": pattern,
     "translated": decides,
     "unambiguous": finds,
@@ -233,8 +233,8 @@ def filled(template: str, call: Call, writer: Writer) -> tuple[str, int]:
         if int(name) >= len(arguments):
             return before + (match["default"] or "")
         argument = arguments[int(name)]
-        if isinstance(argument, Constant) and (spelled := _SPELLED.get(_kind_of(call, int(name)))):
-            argument = replace(argument, value=spelled(argument.value or ""))
+        if isinstance(argument, Constant) and (translated := _TRANSLATED.get(_literal_kind(call, int(name)))):
+            argument = replace(argument, value=translated(argument.value or ""))
         enclosed = bool(before) and bool(match["after"])
         if isinstance(argument, Constant) and argument.value is None and argument.type != VOID:
             null = f"NULL::{argument.type.postgres}"
@@ -246,7 +246,7 @@ def filled(template: str, call: Call, writer: Writer) -> tuple[str, int]:
     return text, ATOM if whole or template == "{0}" else 0
 
 
-def _kind_of(call: Call, position: int) -> str:
+def _literal_kind(call: Call, position: int) -> str:
     """The kind of the argument at this position in the table of functions."""
     row = overload(call)
     return row.takes[position].rstrip("?") if row is not None and position < len(row.takes) else ""
@@ -281,7 +281,7 @@ def _written(value: Expr, writer: Writer) -> tuple[str, int]:
         case Call():
             return _call(value, writer)
         case Aggregate():
-            return aggregate(value, filter_of(value.condition, writer), writer)
+            return aggregate(value, filter_clause(value.condition, writer), writer)
         case OverValues():
             return over_values(value, writer), ATOM
         case Merged():

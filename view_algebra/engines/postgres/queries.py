@@ -247,16 +247,16 @@ def _exploded(generator: Generator, writer: Writer) -> str:
         ((start, _),) = generator.columns
         series = hops(generator.argument, writer)
         return f"CROSS JOIN {series} AS {writer.alias(generator.alias)} ({postgres_name(start)})"
-    of_map, kind = generator.argument.type.name == "MAP", generator.argument.type.element or STRING
+    is_map, kind = generator.argument.type.name == "MAP", generator.argument.type.element or STRING
     names = [postgres_name(name) for name, _ in generator.columns]
-    texts = ["(place - 1)::integer"] * generator.positions + [f"key {COLLATED}"] * of_map
+    texts = ["(place - 1)::integer"] * generator.positions + [f"key {COLLATED}"] * is_map
     if generator.fields:
         texts += [from_json(f"value -> {constant(Constant(name, STRING))}", of) for name, of in kind.fields]
     else:
         texts.append(from_json("value", kind))
     columns = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
-    rows = "jsonb_each" if of_map else "jsonb_array_elements"
-    entry = f"{'key, ' * of_map}value, place"
+    rows = "jsonb_each" if is_map else "jsonb_array_elements"
+    entry = f"{'key, ' * is_map}value, place"
     select = f"SELECT {columns}\nFROM {rows}({writer.text(generator.argument)}) WITH ORDINALITY AS each ({entry})"
     lateral = f"LATERAL (\n{indented(select)}\n) AS {writer.alias(generator.alias)}"
     return f"LEFT JOIN {lateral} ON true" if generator.outer else f"CROSS JOIN {lateral}"
@@ -303,7 +303,7 @@ def _on(join: Joined, writer: Writer) -> str:
     assert join.condition is not None
     if join.kind != "FULL":
         return writer.text(join.condition)
-    sides = [list(_columns_of(above_cells(side))) for side in (join.left, join.right)]
+    sides = [list(_columns(above_cells(side))) for side in (join.left, join.right)]
     others = [part for part in conjuncts(join.condition) if not _meet(part, sides)]
     conditions = [_met(part, writer) for part in conjuncts(join.condition) if _meet(part, sides)]
     conditions += [writer.text(part, AND) for part in others]
@@ -329,13 +329,13 @@ def _meet(part: Expr, sides: Sequence[Sequence[Field]]) -> bool:
     return all(named) and any(named[0] <= one and named[1] <= other for one, other in ((left, right), (right, left)))
 
 
-def _columns_of(relation: AboveCells) -> Iterator[Field]:
+def _columns(relation: AboveCells) -> Iterator[Field]:
     match relation:
         case Joined():
             for side in (relation.left, relation.right):
-                yield from _columns_of(above_cells(side))
+                yield from _columns(above_cells(side))
         case Exploded():
-            yield from _columns_of(above_cells(relation.relation))
+            yield from _columns(above_cells(relation.relation))
             for generator in relation.generators:
                 yield from (Field(generator.alias, (name,), kind) for name, kind in generator.columns)
         case Nested():

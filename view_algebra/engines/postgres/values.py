@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from view_algebra.engines.postgres.writing import ADD, ATOM, CAST, MULTIPLY, OTHER, Writer, bare_value, constant
-from view_algebra.language.expressions import Call, Constant, Expr, Field
+from view_algebra.language.expressions import Call, Constant, Expr, Field, literal_text
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.times import MONTHS
 from view_algebra.language.types import (
@@ -151,19 +151,19 @@ def months_apart(call: Call, writer: Writer) -> tuple[str, int]:
     unit, *times = call.arguments
     begin, end = (writer.text(time, CAST) for time in times)
     whole = f"spark.months_apart({begin} AT TIME ZONE 'UTC', {end} AT TIME ZONE 'UTC')"
-    months = MONTHS[str(getattr(unit, "value", "")).lower()]
+    months = MONTHS[literal_text(unit).lower()]
     return (whole, ATOM) if months == 1 else (f"{whole} / {months}", MULTIPLY)
 
 
 def window_start(call: Call, writer: Writer) -> tuple[str, int]:
     """The start of the tumbling window that contains a time."""
-    size, offset = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
+    size, offset = (int(literal_text(a)) for a in call.arguments[1:])
     return f"spark.shown(date_bin({length(size)}, {writer.text(call.arguments[0])}, {origin(offset)}))", ATOM
 
 
 def hops(window: Call, writer: Writer) -> str:
     """The starts of the hopping windows that contain a time, as rows, none for NULL."""
-    size, offset, slide = (int(str(getattr(a, "value", 0))) for a in window.arguments[1:])
+    size, offset, slide = (int(literal_text(a)) for a in window.arguments[1:])
     time, step = writer.text(window.arguments[0]), length(slide)
     last = f"date_bin({step}, {time}, {origin(offset)})"
     earliest = f"{writer.text(window.arguments[0], ADD)} - {length(size)} + interval '1 microsecond'"
@@ -177,13 +177,13 @@ def origin(offset: int) -> str:
 
 def window_end(call: Call, writer: Writer) -> tuple[str, int]:
     """The end of a window, from its start."""
-    size = int(str(getattr(call.arguments[1], "value", 0)))
+    size = int(literal_text(call.arguments[1]))
     return f"spark.shifted({writer.text(call.arguments[0])}, {length(size)})", ATOM
 
 
 def whole_end(end: Call, writer: Writer) -> str:
     """The end of a window, even after the end of the calendar."""
-    return f"{writer.text(end.arguments[0], ADD)} + {length(int(str(getattr(end.arguments[1], 'value', 0))))}"
+    return f"{writer.text(end.arguments[0], ADD)} + {length(int(literal_text(end.arguments[1])))}"
 
 
 def shifted(call: Call, writer: Writer) -> tuple[str, int]:
@@ -243,15 +243,15 @@ def window_as_json(call: Call, writer: Writer) -> tuple[str, int]:
     return f"CASE WHEN {time} IS NOT NULL THEN jsonb_build_object({pairs}) END", ATOM
 
 
-def member(of: str, step: str, kind: Type) -> tuple[str, int]:
+def member(whole: str, step: str, kind: Type) -> tuple[str, int]:
     """A value inside a nested one, which is stored as JSON."""
     if kind.nested:
-        return f"nullif({of} -> {step}, 'null')", ATOM
+        return f"nullif({whole} -> {step}, 'null')", ATOM
     if kind == STRING:
-        return f"{of} ->> {step}", OTHER
+        return f"{whole} ->> {step}", OTHER
     if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        return f"ltrim({of} ->> {step}, '+')::{kind.postgres}", CAST  # before a year of five digits
-    return f"({of} ->> {step})::{kind.postgres}", CAST
+        return f"ltrim({whole} ->> {step}, '+')::{kind.postgres}", CAST  # before a year of five digits
+    return f"({whole} ->> {step})::{kind.postgres}", CAST
 
 
 def structured(call: Call, writer: Writer) -> tuple[str, int]:
@@ -270,9 +270,9 @@ def inside(value: Expr, writer: Writer) -> str:
 
 def nested(call: Call, writer: Writer) -> tuple[str, int]:
     """A field, an element or an entry by a literal."""
-    of, step = call.arguments
+    whole, step = call.arguments
     assert isinstance(step, Constant)
-    return member(writer.text(of, OTHER), constant(step), call.type)
+    return member(writer.text(whole, OTHER), constant(step), call.type)
 
 
 def _elements(array: str) -> str:
@@ -314,8 +314,8 @@ def over_elements(call: Call, writer: Writer) -> tuple[str, int]:
     (element, *index), body = function.arguments[:-1], function.arguments[-1]
     if call.function == "transform" and (field_of_each := _field_of_each(element, body)):
         return f"spark.field_of_each({writer.text(listed)}, {field_of_each})", ATOM
-    array, of = writer.text(listed, OTHER), listed.type.element or STRING
-    columns = [from_json(_ELEMENT, of), *[f"({_NTH} - 1)::integer"] * len(index)]
+    array, kind = writer.text(listed, OTHER), listed.type.element or STRING
+    columns = [from_json(_ELEMENT, kind), *[f"({_NTH} - 1)::integer"] * len(index)]
     named = ", ".join(f"{c} AS {writer.text(v)}" for c, v in zip(columns, (element, *index), strict=True))
     text = inside(body, writer) if call.function == "transform" else writer.text(body)
     result = OF_ELEMENTS[call.function].replace("{0}", text)
