@@ -41,7 +41,8 @@ from view_algebra.language.walks import (
     rewritten,
     with_nested,
 )
-from view_algebra.split.distinct import by_filters, over_values
+from view_algebra.split.distinct import over_values
+from view_algebra.split.filters import by_filters
 from view_algebra.split.joins import over_rows
 from view_algebra.split.leaves import Identity, Leaf, cell_identity, hopping_identity, kept_values, priced, shared_leaf
 from view_algebra.split.newest import with_computed_columns
