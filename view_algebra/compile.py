@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of, reading, source_of
+from view_algebra.compiled import Catalog, Check, Column, Source, View, reading, renamed_fields, source_name
 from view_algebra.errors import Refused
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import DirectColumn
@@ -254,7 +254,7 @@ def _source(d: SourceDeclaration) -> Source:
             FieldOptions(
                 nulls=d.properties.get("on_bad_field") == "null",
                 empty=d.properties.get("empty_as_null") == "true",
-                names=fields_of(d.properties),
+                names=renamed_fields(d.properties),
                 encodings=d.encodings,
             ),
             d.unique if d.kind == "stream" else d.order[:1] if d.newest_by == "event_time" else (),
@@ -270,7 +270,7 @@ def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
     """The columns for a decoder that reads them without JSON, or none if a column is encoded in the records."""
     if any(d.encodings.decodes_in(kind) for _, kind in d.columns):
         return ()
-    fields = fields_of(d.properties)
+    fields = renamed_fields(d.properties)
     return [DirectColumn(name, fields.get(name, name), kind.spark) for name, kind in d.columns]
 
 
@@ -468,7 +468,7 @@ class _Work:
         """Refuses the internal name of a table's changes, which only the table itself reads."""
         for table in select.find_all(exp.Table):
             name = table.name.lower()
-            if source_of(name) != name and not _names_a_cte(table):
+            if source_name(name) != name and not _names_a_cte(table):
                 way_out = suggestion(name, [*self.sources, *self.views])
                 raise Wrong(span(table), f"no source or view {table.name}", way_out)
 

@@ -24,7 +24,7 @@ DELETED = "kafka_deleted"
 MOVED_FROM = "kafka_moved_from"
 """The column of a change event with the key that an update moved the row from, or NULL."""
 
-ROWS_OF_CHANGE = f"posexplode(CASE WHEN {MOVED_FROM} IS NULL THEN array(false) ELSE array(false, true) END)"
+CHANGED_ROWS = f"posexplode(CASE WHEN {MOVED_FROM} IS NULL THEN array(false) ELSE array(false, true) END)"
 """The rows that a change event changes: its own, and the row under the key that it moved from."""
 
 NULLED = "counted, with NULL for a field: "
@@ -163,7 +163,7 @@ class Source:
 
     def field(self, column: str) -> str:
         """The JSON field that a column is read from."""
-        return self.properties.get(_OF_FIELD + column, column)
+        return self.properties.get(_FIELD_PREFIX + column, column)
 
     @property
     def has_changes(self) -> bool:
@@ -188,34 +188,34 @@ class Source:
     @property
     def records(self) -> str:
         """The name of its records in SELECTs that `check` runs, in which a table's name means its rows."""
-        return changes_of(self.name) if self.kind == "table" else self.name
+        return changes_name(self.name) if self.kind == "table" else self.name
 
 
-_OF_FIELD = "field."
+_FIELD_PREFIX = "field."
 
 
-def fields_of(properties: Mapping[str, str]) -> dict[str, str]:
+def renamed_fields(properties: Mapping[str, str]) -> dict[str, str]:
     """The JSON fields of the columns with another name than their field.
 
-    >>> fields_of({"field.deleted": "_deleted", "event_time": "at"})
+    >>> renamed_fields({"field.deleted": "_deleted", "event_time": "at"})
     {'deleted': '_deleted'}
     """
-    return {key.removeprefix(_OF_FIELD): name for key, name in properties.items() if key.startswith(_OF_FIELD)}
+    return {key.removeprefix(_FIELD_PREFIX): name for key, name in properties.items() if key.startswith(_FIELD_PREFIX)}
 
 
-def changes_of(table: str) -> str:
+def changes_name(table: str) -> str:
     """The internal name of a table's changes, which no author can use.
 
-    >>> changes_of("users")
+    >>> changes_name("users")
     'changes of users'
     """
     return f"{_CHANGES}{table}"
 
 
-def source_of(records: str) -> str:
+def source_name(records: str) -> str:
     """The source behind the name of its records.
 
-    >>> source_of("changes of users"), source_of("clicks")
+    >>> source_name("changes of users"), source_name("clicks")
     ('users', 'clicks')
     """
     return records.removeprefix(_CHANGES)

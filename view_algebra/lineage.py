@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import assert_never
 
-from view_algebra.compiled import Lineage, source_of
+from view_algebra.compiled import Lineage, source_name
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import AGGREGATES, EVENT_ORDER
 from view_algebra.language.expressions import (
@@ -61,7 +61,7 @@ def copied(query: Query, name: str) -> tuple[str, str] | None:
 def _copied(relation: Relation | None, owner: str, name: str) -> tuple[str, str] | None:
     match relation:
         case Stream(source=source, alias=alias) if alias == owner:
-            return source_of(source), name
+            return source_name(source), name
         case Read(view=view, alias=alias) if alias == owner:
             return view, name
         case Nested(query=query, alias=alias) if alias == owner:
@@ -96,7 +96,7 @@ def _together(column: str, *parts: Lineage) -> Lineage:
 def _below(relation: Relation | None) -> Below:
     match relation:
         case Stream(source=source, alias=alias):
-            return lambda owner, name: Lineage(name, (f"{source_of(source)}.{name}",), ()) if owner == alias else None
+            return lambda owner, name: Lineage(name, (f"{source_name(source)}.{name}",), ()) if owner == alias else None
         case Read(view=view, alias=alias):
             return lambda owner, name: Lineage(name, (f"{view}.{name}",), ()) if owner == alias else None
         case Nested(query=query, alias=alias):

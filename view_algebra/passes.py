@@ -17,7 +17,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from view_algebra.compiled import CellTable, Column, Source, View, changes_of, stem
+from view_algebra.compiled import CellTable, Column, Source, View, changes_name, stem
 from view_algebra.engines.postgres.queries import postgres
 from view_algebra.engines.postgres.values import with_lengths
 from view_algebra.language.above import Obstacle
@@ -212,7 +212,7 @@ def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.D
 def _context(known: Known, through: Mapping[str, ViewDeclaration]) -> Context:
     """The sources and views that a view may read."""
     streams = {name: source for name, source in known.declared.items() if source.kind == "stream"}
-    tables = {changes_of(name): source for name, source in known.declared.items() if source.kind == "table"}
+    tables = {changes_name(name): source for name, source in known.declared.items() if source.kind == "table"}
     return Context(
         streams={name: (*PSEUDO_COLUMNS, *source.columns) for name, source in streams.items()}
         | {name: (*PSEUDO_COLUMNS, *TABLE_COLUMNS, *changing(d), *d.columns) for name, d in tables.items()},

@@ -13,7 +13,7 @@ import view_algebra
 from serving_layer.catalog import definitions
 from serving_layer.catalog.compiled_json import from_json, to_json
 from serving_layer.postgres.bookkeeping import compiled, declaration, view
-from view_algebra.compiled import Catalog, Source, View, fields_of
+from view_algebra.compiled import Catalog, Source, View, renamed_fields
 from view_algebra.errors import LaminaError
 
 
@@ -58,7 +58,7 @@ def json_fields(connection: Connection) -> dict[str, JsonFields]:
     sources_of_json = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source", is_json)
     declared = {}
     for name, texts in connection.execute(sources_of_json):
-        renamed, columns = fields_of(texts["properties"]), texts["columns"]
+        renamed, columns = renamed_fields(texts["properties"]), texts["columns"]
         names = frozenset(renamed.get(column["name"], column["name"]) for column in columns)
         declared[name] = JsonFields(texts["topic"], names, all("<" not in column["spark"] for column in columns))
     return declared

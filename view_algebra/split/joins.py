@@ -18,7 +18,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from view_algebra.compiled import source_of
+from view_algebra.compiled import source_name
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import AGGREGATES, RECORD_KEYS
 from view_algebra.language.expressions import (
@@ -131,7 +131,7 @@ def gives_records(relation: Relation) -> bool:
     if isinstance(relation, Nested):
         below = every_relation(relation.query) if not relation.lateral and is_of_records(relation.query) else ()
         return any(map(gives_records, below))
-    return isinstance(relation, Stream) and source_of(relation.source) == relation.source
+    return isinstance(relation, Stream) and source_name(relation.source) == relation.source
 
 
 def _meet(conditions: Sequence[Expr], left: set[str], right: set[str]) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as Choice
 
-from view_algebra.compiled import PLAIN, Cost, source_of
+from view_algebra.compiled import PLAIN, Cost, source_name
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS, TypedPartial, partials_of
 from view_algebra.language.expressions import (
@@ -241,7 +241,7 @@ def _record_leaf(stream: Stream, where: Expr | None, kept: Sequence[Expr]) -> Le
     values = [e for e in kept if e not in dict(keys).values()]
     values.sort(key=spark)
     columns = tuple(Kept(names.give(slug(e)), e, None) for e in values)
-    return Leaf(source_of(stream.source), generators, "row", where, keys, columns)
+    return Leaf(source_name(stream.source), generators, "row", where, keys, columns)
 
 
 def _group_leaf(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept: Sequence[TypedPartial]) -> Leaf:
@@ -259,7 +259,7 @@ def _group_leaf(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kep
     names = Names()
     keys = tuple((names.give(slug(e)), e) for e in group)
     columns = tuple(Kept(names.give(part_name(p)), p.input, p) for p in sorted(kept, key=_sort_key))
-    return Leaf(source_of(stream.source), stream.generators, "aggregate", where, keys, columns)
+    return Leaf(source_name(stream.source), stream.generators, "aggregate", where, keys, columns)
 
 
 def priced(leaf: Leaf, readers: Sequence[Select]) -> Leaf:

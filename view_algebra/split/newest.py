@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from view_algebra.compiled import changes_of, source_of
+from view_algebra.compiled import changes_name, source_name
 from view_algebra.language.expressions import (
     NULL,
     Aggregate,
@@ -195,7 +195,7 @@ def _tables(relation: Relation, *, nullable: bool) -> Iterator[_Table]:
         return
     if isinstance(relation, Nested) and isinstance(relation.query, Select) and relation.query.having is not None:
         streams = [stream for stream in relations_in(relation.query.relation) if isinstance(stream, Stream)]
-        if any(stream.source == changes_of(source_of(stream.source)) for stream in streams):
+        if any(stream.source == changes_name(source_name(stream.source)) for stream in streams):
             yield _Table(relation, relation.query, nullable)
         return
     for inner in inputs_of(relation):

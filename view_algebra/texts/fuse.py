@@ -12,13 +12,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from view_algebra.compiled import BAD_FIELDS, LEFT_OUT, ROWS_OF_CHANGE, CellTable, Column, Fused, Input, Merge, Source
+from view_algebra.compiled import BAD_FIELDS, CHANGED_ROWS, LEFT_OUT, CellTable, Column, Fused, Input, Merge, Source
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.types import INTEGRAL, STRING
 
 _NTH = "`position 1`"
-_CHANGES = f"LATERAL VIEW {ROWS_OF_CHANGE} g1 AS {_NTH}, "
+_CHANGES = f"LATERAL VIEW {CHANGED_ROWS} g1 AS {_NTH}, "
 
 _GOOD = "kafka_error IS NULL"
 _BAD = f"kafka_error <> '{LEFT_OUT}'"

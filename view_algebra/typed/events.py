@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, count
 
-from view_algebra.compiled import LOG_TIME, changes_of, source_of
+from view_algebra.compiled import LOG_TIME, changes_name, source_name
 from view_algebra.language.aggregates import BY_EVENT_ORDER, EVENT_ORDER
 from view_algebra.language.expressions import (
     Combined,
@@ -218,7 +218,7 @@ def of_events(stream: Stream, context: Context) -> Order:
 
 def reads_changes(scope: Scope) -> bool:
     """True if a block reads only a table's changes, as the table itself does."""
-    return [changes_of(source_of(source)) == source for source in scope.streams.values()] == [True]
+    return [changes_name(source_name(source)) == source for source in scope.streams.values()] == [True]
 
 
 def in_the_log(scope: Scope, place: Place) -> Order:
@@ -274,7 +274,7 @@ def passes_on(query: Query) -> bool:
 
 
 def _is_of_changes(relation: Relation) -> bool:
-    return isinstance(relation, Stream) and changes_of(source_of(relation.source)) == relation.source
+    return isinstance(relation, Stream) and changes_name(source_name(relation.source)) == relation.source
 
 
 def is_in_order(query: Query, windows: bool = True) -> bool:

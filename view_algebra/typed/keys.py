@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from view_algebra.compiled import source_of
+from view_algebra.compiled import source_name
 from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import COLLECTED_ONCE, EVENT_ORDER, RECORD_KEYS
 from view_algebra.language.expressions import (
@@ -170,7 +170,7 @@ def _keys_of_versions(query: Query, views: Mapping[str, Keys]) -> Keys:
     """The unique keys of a table's row versions that hold at one time. Empty for any other query."""
     if not set(HOLDS) <= {name for name, _ in query.columns}:
         return frozenset()
-    tables = {source_of(stream.source) for stream in every_relation(query) if isinstance(stream, Stream)}
+    tables = {source_name(stream.source) for stream in every_relation(query) if isinstance(stream, Stream)}
     return views.get(tables.pop(), frozenset()) if len(tables) == 1 else frozenset()
 
 

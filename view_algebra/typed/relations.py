@@ -18,7 +18,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.compiled import DELETED, LOG_TIME, SNAPSHOT, SOURCE_TIME, TRUNCATES, changes_of
+from view_algebra.compiled import DELETED, LOG_TIME, SNAPSHOT, SOURCE_TIME, TRUNCATES, changes_name
 from view_algebra.language.expressions import (
     TRUE,
     Call,
@@ -244,7 +244,7 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
         return None
     if any(item.alias == PASSED[0] for item in declared.select.expressions):  # a table that passes on log positions
         return _in_place_of(node, declared.select.copy(), [*names, *PASSED] if names else [], scope)
-    if changes_of(declared.name) in scope.context.streams:  # a table: its name means its rows to Spark too
+    if changes_name(declared.name) in scope.context.streams:  # a table: its name means its rows to Spark too
         newest = scope.context.query(declared.select.copy(), Outside(scope.context))
         return Nested(with_column_names(newest, names, span(node)) if names else newest, alias, span(node))
     select, names = declared.select.copy(), names or [name for name, _ in declared.columns]
@@ -559,7 +559,7 @@ def _with_order(table: SourceDeclaration, of: Changes) -> Changes:
 def _truncated(table: SourceDeclaration, of: Changes) -> str:
     """The time at which a version was truncated, or NULL."""
     time = first_known(table.order)
-    truncations = f"FROM {spark_name(changes_of(table.name))} AS truncations WHERE {TRUNCATES}"
+    truncations = f"FROM {spark_name(changes_name(table.name))} AS truncations WHERE {TRUNCATES}"
     own = ", ".join(f"changes.{spark_name(column)}" for column in of.order)
     return f"(SELECT min({first_known(table.valid_from)}) {truncations} AND {time} > coalesce({own}))"
 
@@ -609,7 +609,7 @@ A_TIME = "Name the time of an event: FOR SYSTEM_TIME AS OF o.ts."
 def _refuse_versions(join: exp.Join, kind: str, name: str, scope: Scope) -> None:
     table, context = join.this, scope.context
     place = span(table)
-    if changes_of(name) not in context.streams:
+    if changes_name(name) not in context.streams:
         what = "a stream" if name in context.streams else "a view" if name in context.views else "not a table"
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF: {name} is {what}", "Name a source with a PRIMARY KEY.")
     if kind not in ("INNER", "LEFT") or join.args.get("using") or join.args.get("on") is None:

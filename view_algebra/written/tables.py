@@ -15,14 +15,14 @@ from hashlib import md5
 from types import MappingProxyType
 
 from view_algebra.compiled import (
+    CHANGED_ROWS,
     DELETED,
     MOVED_FROM,
-    ROWS_OF_CHANGE,
     SNAPSHOT,
     SOURCE_TIME,
     TOMBSTONE,
     TRUNCATES,
-    changes_of,
+    changes_name,
 )
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import BOOLEAN, TIMESTAMP, Type
@@ -105,11 +105,11 @@ class Changes:
 
 def changes(table: SourceDeclaration) -> Changes:
     """The changes of a table."""
-    records, place = spark_name(changes_of(table.name)), ("kafka_partition", "kafka_offset")
+    records, place = spark_name(changes_name(table.name)), ("kafka_partition", "kafka_offset")
     if not table.of_changes:
         return Changes(f"{records} AS changes", DELETED, place, frozenset(), "", table.order, table.valid_from)
     return Changes(
-        from_=f"{records} AS changes LATERAL VIEW {ROWS_OF_CHANGE} moved AS {_NTH}, {_LEFT}",
+        from_=f"{records} AS changes LATERAL VIEW {CHANGED_ROWS} moved AS {_NTH}, {_LEFT}",
         deleted=f"({DELETED} OR {_LEFT})",
         place=(*place, _NTH),
         moved=frozenset(table.unique),
@@ -167,7 +167,7 @@ class _Newest:
         A truncation is written to one partition. A simultaneous change in another partition is newer, because a
         transaction that truncates and reloads a table has one commit time.
         """
-        records = spark_name(changes_of(self.table.name))
+        records = spark_name(changes_name(self.table.name))
 
         def truncation(value: str) -> str:
             return f"(SELECT last_value({value}) FROM {records} AS truncations WHERE {TRUNCATES})"
