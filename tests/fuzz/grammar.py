@@ -30,6 +30,15 @@ SESSIONS = (
 CONSTANTS = "(VALUES ('a', 1, 'one'), ('b', 2, 'two'), ('B b', 2, NULL), (NULL, 3, 'three')) AS v (code, rank, label)"
 
 
+FRAMES = (
+    " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
+    " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+)
+
+
 @dataclass(frozen=True)
 class Query:
     """A SELECT, and the names and types of its columns. `unique`: names that together no two rows share."""
@@ -61,9 +70,9 @@ class Grammar(Values):
             (3, lambda: self.reaggregated(self.relation())),
             (3, self.joined),
             (2, self.combined),
-            (3, lambda: self.ranked(self.relation())),
+            (3, lambda: self.windowed(self.relation())),
             (2, lambda: self.limited(self.relation())),
-            (2, self.compared),
+            (2, self.with_subquery),
             (3, self.row_view),
             (2, self.latest),
             (2, self.sequenced),
@@ -206,7 +215,7 @@ class Grammar(Values):
         if self.chance(0.15):
             of = self.aggregated()
             self.below = False
-            call, kind = self.aggregate([column for column in of.columns if exact(column[1])], above=True)
+            call, kind = self.aggregate([column for column in of.columns if exact(column[1])], "groups")
             if exact(kind):
                 outputs.append((f"(SELECT {call} FROM ({of.sql}) AS one)", kind))
         where = f" WHERE {self.condition(flat)}" if self.chance(0.4) else ""
@@ -224,9 +233,9 @@ class Grammar(Values):
         self.below = False
         flat = [(name, kind) for name, kind in inner.columns if exact(kind)]
         keys = self.dice.sample(flat, min(len(flat), self.dice.choice([0, 1, 1, 2])))
-        outputs = [*keys, *(self.aggregate(flat, above=True) for _ in range(self.dice.choice([1, 2, 3])))]
+        outputs = [*keys, *(self.aggregate(flat, "groups") for _ in range(self.dice.choice([1, 2, 3])))]
         if self.chance(0.25):
-            outputs.append(self.any_value([self.aggregate(flat, above=True), *keys], 2))
+            outputs.append(self.any_value([self.aggregate(flat, "groups"), *keys], 2))
         if not any(exact(kind) for _, kind in outputs):
             outputs.append(("count(*)", BIGINT))
         text, named = self._outputs(outputs, prefix="g")
@@ -289,73 +298,63 @@ class Grammar(Values):
             texts[-1] += f" ORDER BY {first}, {rest} LIMIT {self.dice.choice([1, 3, 7])}"
         return Query(f" {word} ".join(texts), named)
 
-    def ranked(self, inner: Query) -> Query:
+    def windowed(self, inner: Query) -> Query:
         """Window functions over a query."""
         self.below = False
         flat = [(name, kind) for name, kind in inner.columns if exact(kind)]
         order = list(inner.unique or [name for name, _ in flat])
         self.dice.shuffle(order)
         extra = [name for name, _ in flat if name not in order and self.chance(0.4)]
-        ordered = ", ".join(
-            f"{name}{self.dice.choice(['', '', ' DESC', ' NULLS LAST', ' DESC NULLS FIRST'])}"
-            for name in [*extra, *order]
-        )
+        directions = ["", "", " DESC", " NULLS LAST", " DESC NULLS FIRST"]
+        ordered = ", ".join(f"{name}{self.dice.choice(directions)}" for name in [*extra, *order])
         outputs: list[tuple[str, Type]] = list(inner.columns)
-        times = [name for name, kind in flat if kind in (TIMESTAMP, DATE)]
-        windows = ""
+        named_window = ""
         for _ in range(self.dice.choice([1, 2, 3])):
-            name, kind = self.dice.choice(flat)
-            call, gives = self.dice.choice(
-                [
-                    ("row_number()", INT),
-                    ("rank()", INT),
-                    ("dense_rank()", INT),
-                    ("percent_rank()", DOUBLE),
-                    ("cume_dist()", DOUBLE),
-                    ("ntile(3)", INT),
-                    (f"lag({name})", kind),
-                    (f"lead({name}, 2)", kind),
-                    (f"first_value({name})", kind),
-                    (f"last_value({name})", kind),
-                    (f"nth_value({name}, 2)", kind),
-                    self.aggregate(flat, above=True, over=True),
-                    self.aggregate(flat, above=True, over=True),
-                    self.aggregate(flat, above=True, over=True),
-                ]
-            )
-            part = self.dice.choice(flat)[0]
-            partition = f"PARTITION BY {part} " if self.chance(0.5) else ""
-            aggregate = call.partition("(")[0] in AGGREGATES or "value" in call
-            frame = ""
-            if aggregate and self.chance(0.5):
-                frame = self.dice.choice(
-                    [
-                        " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
-                        " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
-                        " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
-                        " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
-                        " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
-                    ]
-                )
-            by = "" if aggregate and not frame and self.chance(0.4) else f"ORDER BY {ordered}{frame}"
-            if aggregate and times and self.chance(0.4):
-                reach = self.dice.choice(["CURRENT ROW", "INTERVAL 9 DAYS FOLLOWING"])
-                by = f"ORDER BY {self.dice.choice(times)}{self.dice.choice(['', ' DESC'])}"
-                by += f" RANGE BETWEEN INTERVAL 3 DAYS PRECEDING AND {reach}"
-            if not windows and self.chance(0.2):
-                windows = f" WINDOW w AS ({partition}{by})"
+            call, gives = self._window_function(flat)
+            partition, by = self._window(call, flat, ordered)
+            if not named_window and self.chance(0.2):
+                named_window = f" WINDOW w AS ({partition}{by})"
                 outputs.append((f"{call} OVER w", gives))
                 continue
             if self.chance(0.2):  # with ties, which the rest of a key breaks
                 by = by.replace(ordered, self.dice.choice(flat)[0])
             outputs.append((f"{call} OVER ({partition}{by})", gives))
         text, named = self._outputs(outputs, prefix="w")
-        sql = f"SELECT {text} FROM ({inner.sql}) AS o{windows}"
+        sql = f"SELECT {text} FROM ({inner.sql}) AS o{named_window}"
         if self.chance(0.3) and named[-1][1] == INT:
             sql = f"SELECT * FROM ({sql}) AS t WHERE {named[-1][0]} <= 2"
-        elif self.chance(0.2) and not windows:
+        elif self.chance(0.2) and not named_window:
             sql += f" QUALIFY row_number() OVER (PARTITION BY {self.dice.choice(flat)[0]} ORDER BY {ordered}) <= 2"
         return Query(sql, named)
+
+    def _window_function(self, columns: Sequence[tuple[str, Type]]) -> tuple[str, Type]:
+        name, kind = self.dice.choice(columns)
+        ranks = ("row_number()", "rank()", "dense_rank()")
+        values = (f"lag({name})", f"lead({name}, 2)", f"first_value({name})", f"last_value({name})")
+        return self.dice.choice(
+            [
+                *((call, INT) for call in ranks),
+                ("percent_rank()", DOUBLE),
+                ("cume_dist()", DOUBLE),
+                ("ntile(3)", INT),
+                *((call, kind) for call in (*values, f"nth_value({name}, 2)")),
+                *(self.aggregate(columns, "window") for _ in range(3)),
+            ]
+        )
+
+    def _window(self, call: str, columns: Sequence[tuple[str, Type]], ordered: str) -> tuple[str, str]:
+        """The PARTITION BY and the ORDER BY of a call. `ordered`: keys that order all rows."""
+        part = self.dice.choice(columns)[0]
+        partition = f"PARTITION BY {part} " if self.chance(0.5) else ""
+        takes_frame = call.partition("(")[0] in AGGREGATES or "value" in call
+        frame = self.dice.choice(FRAMES) if takes_frame and self.chance(0.5) else ""
+        by = "" if takes_frame and not frame and self.chance(0.4) else f"ORDER BY {ordered}{frame}"
+        times = [name for name, kind in columns if kind in (TIMESTAMP, DATE)]
+        if takes_frame and times and self.chance(0.4):
+            reach = self.dice.choice(["CURRENT ROW", "INTERVAL 9 DAYS FOLLOWING"])
+            by = f"ORDER BY {self.dice.choice(times)}{self.dice.choice(['', ' DESC'])}"
+            by += f" RANGE BETWEEN INTERVAL 3 DAYS PRECEDING AND {reach}"
+        return partition, by
 
     def exploded(self, inner: Query) -> Query:
         """A row for each element of a list."""
@@ -382,7 +381,7 @@ class Grammar(Values):
         rest = [column for column in flat if column[0] != name]
         if not rest:
             return self.above(inner)
-        summed, kind_of_sum = self.aggregate(rest, above=True, over=True)
+        summed, kind_of_sum = self.aggregate(rest, "window")
         kept = self.dice.sample(rest, min(len(rest), 2))
         values = list(dict.fromkeys(self.value(kind, (), 0) for _ in range(3)))
         listed = ", ".join(f"{value} AS p{place}" for place, value in enumerate(values))
@@ -407,7 +406,7 @@ class Grammar(Values):
         kinds = dict(inner.columns)
         return Query(sql, tuple((name, kinds[name]) for name in flat))
 
-    def compared(self) -> Query:
+    def with_subquery(self) -> Query:
         """A query whose condition has a query in it."""
         inner, other = self.relation(), self.aggregated()
         self.below = False
@@ -435,7 +434,7 @@ class Grammar(Values):
         if self.chance(0.3):
             answer = self.dice.choice([where, f"NOT ({where})", f"CASE WHEN {where} THEN false END"])
             return Query(
-                f"SELECT {listed}, {answer} AS told FROM ({inner.sql}) AS e", (*inner.columns, ("told", BOOLEAN))
+                f"SELECT {listed}, {answer} AS answer FROM ({inner.sql}) AS e", (*inner.columns, ("answer", BOOLEAN))
             )
         if self.chance(0.25):
             word = self.dice.choice(["SEMI", "ANTI"])
@@ -538,7 +537,7 @@ class Grammar(Values):
         self.below = False
         plain = [column for column in COLUMNS if "." not in column[0]]
         outputs = [(key, dict(COLUMNS)[key]), ("visit", BIGINT), ("count(*)", BIGINT)]
-        outputs += [self.aggregate(plain, above=True) for _ in range(self.dice.choice([1, 2]))]
+        outputs += [self.aggregate(plain, "groups") for _ in range(self.dice.choice([1, 2]))]
         listed, named = self._outputs(outputs, prefix="s")
         return Query(f"SELECT {listed} FROM ({visits}) GROUP BY {key}, visit", named, ("s0", "s1"))
 

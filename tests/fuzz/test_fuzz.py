@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from tests.fuzz.duck import Duck, translate
 from tests.fuzz.fuzzing import Fuzzing, report
 from tests.fuzz.records import records, split
@@ -29,13 +31,11 @@ def test_views_that_were_wrong_once_are_right(engines: Engines) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_duckdb_is_asked_only_for_integers_that_it_casts_as_spark_does() -> None:
-    for cast, asked in {
-        "300 AS SMALLINT": True,
-        "'-7' AS INT": True,
-        "4000000000 AS INT": False,
-        "128 AS TINYINT": False,
-        "1.5 AS INT": False,
-        "'x' AS BIGINT": False,
-    }.items():
-        assert (translate(f"SELECT CAST({cast}) AS c FROM s") is not None) is asked, cast
+@pytest.mark.parametrize("cast", ["300 AS SMALLINT", "'-7' AS INT"])
+def test_duckdb_computes_a_cast_to_an_integer_that_fits(cast: str) -> None:
+    assert translate(f"SELECT CAST({cast}) AS c FROM s") is not None
+
+
+@pytest.mark.parametrize("cast", ["4000000000 AS INT", "128 AS TINYINT", "1.5 AS INT", "'x' AS BIGINT"])
+def test_duckdb_does_not_compute_a_cast_that_spark_computes_otherwise(cast: str) -> None:
+    assert translate(f"SELECT CAST({cast}) AS c FROM s") is None

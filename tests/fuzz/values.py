@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from view_algebra.language.aggregates import AGGREGATES
 from view_algebra.language.aggregates import MOMENTS as MOMENTS_BY_ANY_NAME
@@ -31,6 +32,9 @@ from view_algebra.language.types import (
 MONEY, WIDE, SMALL = decimal(10, 2), decimal(30, 6), Type("SMALLINT")
 BY_EVENTS = words("first last first_value last_value any_value min_by max_by collect_list listagg")
 """Aggregates that go by the order of the events, so that they need the stream itself in FROM."""
+
+Rows = Literal["records", "groups", "window"]
+"""The rows that an aggregate is over."""
 
 ABOUT = Type("ABOUT")
 """A double whose last digits depend on the order of adding up: shown, but nothing further is made of it."""
@@ -348,29 +352,27 @@ class Values:
             return f"array_join({a}, '-', '?')"
         return f"size({a})" if kind == INT else f"arrays_overlap({a}, {b})"
 
-    def _aggregates(self, above: bool, over: bool) -> list[str]:
-        """The names of those that may stand there, some twice."""
-        names = [n for n, row in AGGREGATES.items() if not above or row.above or (not over and row.rows)]
-        names += [] if over else ["a struct"] * 4
+    def _aggregates(self, rows: Rows) -> list[str]:
+        """The names of the aggregates over these rows, some twice."""
+        above, plain = rows != "records", rows != "window"
+        names = [n for n, row in AGGREGATES.items() if not above or row.above or (plain and row.rows)]
+        names += ["a struct"] * 4 if plain else []
         if above:
             names = [n for n in names if n != "collect_list"]  # which has no order there
-            return names + ([] if over else ["min_by", "max_by", "any_value"])
+            return names + (["min_by", "max_by", "any_value"] if plain else [])
         names += ["percentile_approx", "any_value", "mean", "stddev", "count", "sum", "sum"]
         names += ["first", "last", "first_value", "last_value"]
         names = [n for n in names if n not in MOMENTS or self.chance(0.5)]
         return [n for n in names if self.ordered or n not in BY_EVENTS]
 
-    def aggregate(
-        self, columns: Sequence[tuple[str, Type]], above: bool = False, over: bool = False
-    ) -> tuple[str, Type]:
-        """An aggregate of a row's values. `over`: of a window, for which Spark has no FILTER and no DISTINCT."""
-        name = self.dice.choice(self._aggregates(above, over))
+    def aggregate(self, columns: Sequence[tuple[str, Type]], rows: Rows = "records") -> tuple[str, Type]:
+        """An aggregate over the values of these rows. Over a window, Spark has no FILTER and no DISTINCT."""
+        name = self.dice.choice(self._aggregates(rows))
         if name == "a struct":
             return self._of_structs(columns)
-        row = AGGREGATES.get(
-            {"mean": "avg", "stddev": "stddev_samp", "percentile_approx": "percentile"}.get(name, name)
-        )
-        where = "" if over else self._filter(columns, asks=not above and self.ordered)
+        synonyms = {"mean": "avg", "stddev": "stddev_samp", "percentile_approx": "percentile"}
+        row = AGGREGATES.get(synonyms.get(name, name))
+        where = "" if rows == "window" else self._filter(columns, asks=rows == "records" and self.ordered)
         if name == "count" and self.chance(0.5):
             return f"count(*){where}", BIGINT
         if row is not None and row.name in MOMENTS:
@@ -378,20 +380,10 @@ class Values:
         kinds = [t for _, t in columns if t in SCALARS and (row is None or row.accepts(t))]
         kind = self.dice.choice(kinds or [t for t in SCALARS if row is None or row.accepts(t)])
         text = self.value(kind, columns, self.dice.choice([0, 0, 0, 1]))
-        distinct = "DISTINCT " if not over and self.chance(0.15) else ""
+        distinct = "DISTINCT " if rows != "window" and self.chance(0.15) else ""
         gives = row.gives([kind, kind]) if row is not None and name not in ("min_by", "max_by") else kind
         if name in ("percentile", "median", "percentile_disc", "mode", "percentile_approx"):
-            share = self.dice.choice(["0", "0.1", "0.5", "0.75", "1.0"])
-            ordered = f"WITHIN GROUP (ORDER BY {text})"
-            return {
-                "percentile": f"percentile({text}, {share})"
-                if share < "0.5"
-                else f"percentile_cont({share}) {ordered}",
-                "median": f"median({text})",
-                "mode": f"mode({text})",
-                "percentile_disc": f"percentile_disc({share}) {ordered}",
-                "percentile_approx": f"percentile_approx({text}, {share}{self.dice.choice(['', ', 10', ', 1000'])})",
-            }[name] + where, kind if name == "percentile_approx" else gives
+            return self._percentile(name, text) + where, kind if name == "percentile_approx" else gives
         if name == "listagg":
             if distinct:
                 return f"listagg(DISTINCT {text}, '|') WITHIN GROUP (ORDER BY {text}){where}", STRING
@@ -409,6 +401,17 @@ class Values:
             other = self.value(second, columns, 0)
             return f"{name}({text}, {other}){where}", row.gives([kind, second]) if name.startswith("regr") else gives
         return f"{name}({distinct}{text}){where}", gives
+
+    def _percentile(self, name: str, text: str) -> str:
+        share = self.dice.choice(["0", "0.1", "0.5", "0.75", "1.0"])
+        ordered = f"WITHIN GROUP (ORDER BY {text})"
+        continuous = f"percentile({text}, {share})" if share < "0.5" else f"percentile_cont({share}) {ordered}"
+        calls = {
+            "percentile": continuous,
+            "percentile_disc": f"percentile_disc({share}) {ordered}",
+            "percentile_approx": f"percentile_approx({text}, {share}{self.dice.choice(['', ', 10', ', 1000'])})",
+        }
+        return calls.get(name, f"{name}({text})")
 
     def _of_structs(self, columns: Sequence[tuple[str, Type]]) -> tuple[str, Type]:
         """An aggregate of structs, or a field of what it gives."""
