@@ -8,32 +8,25 @@ answers, until the micro-batch that changed the rows is found. Micro-batches bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Row, compare, exact, shown_columns
-from batch_layer.selects import Oracle, State, work_of
+from batch_layer.selects import Oracle, Services, State, work_of
 from batch_layer.stalls import Watching, Work, unwatched
-from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.catalog import definitions
 from serving_layer.catalog.deployed import deployed
-from serving_layer.postgres.database import Connection, Database
+from serving_layer.postgres.database import Connection
 from serving_layer.promise import history, progress
 from serving_layer.promise.history import Compared, History, Moved, Origin, Shown
 from serving_layer.readers import row_keys, views
 from serving_layer.readers.row_keys import RowKey
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError, Unknown
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from master_log.log import MasterLog
 
 SLICES = 32
 """Questions to Spark in one job."""
@@ -129,18 +122,10 @@ class _Step:
 
 
 def blame(
-    database: Database,
-    spark: Callable[[], SparkSession],
-    log: Callable[[], MasterLog],
-    brokers: Brokers,
-    name: str,
-    words: Sequence[str],
-    *,
-    since: str,
-    limit: int,
-    watching: Watching = unwatched,
+    services: Services, name: str, words: Sequence[str], *, since: str, limit: int, watching: Watching = unwatched
 ) -> Blame:
     """The events that changed the rows with the key in these words. Spark starts once the words are valid."""
+    database = services.database
     with database.begin() as connection:
         catalog = deployed(connection)
     if name not in catalog.views:
@@ -150,10 +135,7 @@ def blame(
     with database.snapshot() as connection:
         snapshot = _read(connection, name, key, began)
     states, steps = _states(snapshot, name)
-    with (
-        watching(snapshot.work),
-        closing(Oracle(database, spark(), log(), brokers, name, key, states, snapshot.read_at)) as oracle,
-    ):
+    with watching(snapshot.work), closing(Oracle(services, name, key, states, snapshot.read_at)) as oracle:
         rows = _Bisection(oracle, states, steps, limit).all()
     view = snapshot.catalog.views[name]
     if not snapshot.rows and not any(rows.values()):

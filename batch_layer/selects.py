@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
@@ -103,28 +103,30 @@ class State:
     since: Mapping[str, datetime | None]
 
 
+@dataclass(frozen=True)
+class Services:
+    """The services that hold a view and the records of its SELECT.
+
+    spark, log: return the session and the master log, and start Spark if necessary
+    """
+
+    database: Database
+    spark: Callable[[], SparkSession]
+    log: Callable[[], MasterLog]
+    brokers: Brokers
+
+
 class Oracle:
     """Computes the rows of one key of a view at any of these states, in the order of time.
 
     clock: the value of `now()` at all states, so that only records change rows
     """
 
-    def __init__(
-        self,
-        database: Database,
-        spark: SparkSession,
-        log: MasterLog,
-        brokers: Brokers,
-        name: str,
-        key: RowKey,
-        states: Sequence[State],
-        clock: datetime,
-    ) -> None:
-        self._clock = clock
-        self._spark, self._log, self._brokers, self._name, self._key = spark, log, brokers, name, key
-        self._states = states
+    def __init__(self, services: Services, name: str, key: RowKey, states: Sequence[State], clock: datetime) -> None:
+        self._spark, self._log, self._brokers = services.spark(), services.log(), services.brokers
+        self._name, self._key, self._states, self._clock = name, key, states, clock
         self._records: dict[tuple[str, str], tuple[DataFrame, DataFrame]] = {}
-        with database.begin() as connection:
+        with services.database.begin() as connection:
             catalog = deployed(connection)
             sources = catalog.views[name].sources
             self._starts = {source: progress.starts(connection, [source]) for source in sources}
@@ -134,7 +136,7 @@ class Oracle:
             self._definitions = {id: definitions.get(connection, id, name) for id in ids}
         self._compiled = catalog.views[name]
         for source in sources:
-            log.create(catalog.sources[source], topic_ids[source], begins[source])
+            self._log.create(catalog.sources[source], topic_ids[source], begins[source])
 
     def close(self) -> None:
         """Releases the memory of Spark that it holds."""

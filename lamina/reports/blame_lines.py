@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from batch_layer.blame import Blame, Event, RowChange, Turn, blame
+from batch_layer.selects import Services
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output, cell
 from master_log.offsets import OffsetRange, Offsets
@@ -18,17 +19,8 @@ def show(output: Output, deployment: Deployment, view: str, key: Sequence[str], 
     gives now.
     """
     with waiting(output.tell, "reading every record of the view from the log and Kafka"):
-        history = blame(
-            deployment.database,
-            lambda: deployment.spark,
-            lambda: deployment.log,
-            deployment.brokers,
-            view,
-            key,
-            since=since,
-            limit=limit,
-            watching=deployment.watching,
-        )
+        services = Services(deployment.database, lambda: deployment.spark, lambda: deployment.log, deployment.brokers)
+        history = blame(services, view, key, since=since, limit=limit, watching=deployment.watching)
     if output.as_json:
         for event in history.events:
             output.record(_record(view, event))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from batch_layer.blame import Blame, Event, blame
-from batch_layer.selects import Oracle
+from batch_layer.selects import Oracle, Services
 from batch_layer.stalls import Watching, Work, unwatched
 from lamina.operations import applying
 from lamina.reports.blame_lines import show
@@ -38,17 +38,8 @@ def blamed(
     watching: Watching = unwatched,
 ) -> Blame:
     opened = deployed.deployment
-    return blame(
-        opened.database,
-        lambda: opened.spark,
-        lambda: opened.log,
-        opened.brokers,
-        view,
-        key,
-        since=since,
-        limit=limit,
-        watching=watching,
-    )
+    services = Services(opened.database, lambda: opened.spark, lambda: opened.log, opened.brokers)
+    return blame(services, view, key, since=since, limit=limit, watching=watching)
 
 
 def micro_batches(blame: Blame) -> list[Event]:
