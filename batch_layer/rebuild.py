@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from batch_layer import compute, new_sources, renewals
@@ -65,6 +66,20 @@ class Plan(Protocol):
 
 
 @dataclass(frozen=True)
+class Observer:
+    """Functions that are called in the course of a rebuild.
+
+    sealed: takes the id of a rebuild of declared versions
+    checked: takes the results of its checks
+    held: takes the views that it holds back
+    """
+
+    sealed: Callable[[int], None] = lambda rebuild: None
+    checked: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
+    held: Callable[[Sequence[str]], None] = lambda views: None
+
+
+@dataclass(frozen=True)
 class BatchLayer:
     """The steps of a rebuild over one deployment.
 
@@ -74,9 +89,6 @@ class BatchLayer:
     at: called at named points, where tests stop
     give_up: ends Spark, and its computation, at once
     watching: ends a computation that makes no progress
-    on_sealed: takes the id of a rebuild of declared versions
-    on_checked: takes the results of its checks
-    on_held: takes the views that it holds back
     """
 
     database: Database
@@ -88,9 +100,7 @@ class BatchLayer:
     at: Callable[[str], None] = lambda point: None
     give_up: Callable[[], None] = lambda: None
     watching: Watching = unwatched
-    on_sealed: Callable[[int], None] = lambda rebuild: None
-    on_checked: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
-    on_held: Callable[[Sequence[str]], None] = lambda views: None
+    observer: Observer = field(default_factory=Observer)
 
     def rebuild(self, names: Sequence[str] = (), *, leap: bool = False) -> list[Proof]:
         """Recomputes these views, or all, and hands them over. Returns the proofs.
@@ -115,8 +125,8 @@ class BatchLayer:
             except BaseException as error:
                 self.record_failure(id, error)
                 raise
-        if left_out is not None:
-            raise left_out
+        if left_out:
+            raise _not_computed(left_out)
         return proofs
 
     def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
@@ -138,7 +148,7 @@ class BatchLayer:
             return id
 
         id = self.database.retrying(step)
-        self.on_sealed(id)
+        self.observer.sealed(id)
         self.at("after seal")
         return id
 
@@ -154,7 +164,7 @@ class BatchLayer:
             except BaseException as error:
                 self.record_failure(leap.id, error)  # or the speed layer would wait for it
                 raise
-            self.on_sealed(leap.id)
+            self.observer.sealed(leap.id)
             self.at("after seal")
         return leap.id
 
@@ -174,8 +184,8 @@ class BatchLayer:
             self.logs.archive(sources[name], cut, tails=tails[name])
         self._finish_step(id, Step.ARCHIVE)
 
-    def compute_all(self, id: int) -> LaminaError | None:
-        """Computes every view, except those that Spark cannot compute. Returns the error that names these, if any.
+    def compute_all(self, id: int) -> Mapping[str, str]:
+        """Computes every view, and leaves out those that Spark cannot compute. Returns the reason for each of these.
 
         A leap and an apply hand over all views or none, so they end at the first such view.
         """
@@ -194,7 +204,7 @@ class BatchLayer:
                     self.tell(f"{new.view}: Spark cannot compute it, so it is left out and stays as it is")
                     self.database.retrying(partial(generations.retire, ids=[new.id]))
                     shared.forget()  # with Spark's process, if it was ended
-        return _not_computed(reasons) if reasons else None
+        return reasons
 
     @contextmanager
     def sharing(self, sealed: Sequence[Generation]) -> Iterator[SharedRecords]:
@@ -321,7 +331,7 @@ class BatchLayer:
         with self.database.begin() as connection:
             view_checks.record(connection, verdicts, id)
         self._finish_step(id, Step.CHECK)
-        self.on_checked(verdicts)
+        self.observer.checked(verdicts)
         return verdicts
 
     @waited_for("noting the cells that differ, and handing over")
@@ -363,7 +373,7 @@ class BatchLayer:
 
         held = self.database.retrying(step)
         if held:
-            self.on_held(held)
+            self.observer.held(held)
         self.at("after hand-over")
         return held
 
@@ -378,11 +388,11 @@ class BatchLayer:
                     overwriting.note(connection, new, old)
         self.at("noted")
 
-    def retire(self, id: int, left_out: LaminaError | None = None) -> None:
+    def retire(self, id: int, left_out: Mapping[str, str] = MappingProxyType({})) -> None:
         """Ends the rebuild, retires generations that nobody reads or may roll back to, and drops their tables.
 
-        left_out: the error that names views that could not be computed. It is recorded, and the rebuild counts as
-            failed if it holds no view back
+        left_out: the views that could not be computed, with the reason for each. The rebuild counts as failed for them
+            if it holds no view back
         """
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
@@ -407,8 +417,8 @@ class BatchLayer:
             if any(new.state is not GenerationState.RETIRED for new in unread):
                 state = RebuildState.HELD
             else:
-                state = RebuildState.DONE if left_out is None else RebuildState.FAILED
-            rebuilds.end(connection, id, state, None if left_out is None else left_out.what)
+                state = RebuildState.FAILED if left_out else RebuildState.DONE
+            rebuilds.end(connection, id, state, _not_computed(left_out).what if left_out else None)
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from batch_layer import verdicts
+from batch_layer.rebuild import Observer
 from lamina.operations import lineage_events
 from lamina.operations.deployment import Deployment
 from serving_layer.change.view_checks import Verdict
@@ -37,7 +38,7 @@ def rebuild(
             runs.add_verdicts(verdicts)
             on_checked(verdicts)
 
-        batch = replace(deployment.batch, on_sealed=sealed, on_checked=checked, on_held=runs.mark_held)
+        batch = replace(deployment.batch, observer=Observer(sealed, checked, runs.mark_held))
         proofs = batch.rebuild(names, leap=leap)
         runs.add_proofs(proofs)
     return proofs

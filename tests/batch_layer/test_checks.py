@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from batch_layer.rebuild import Observer
 from lamina.operations import applying
 from serving_layer.catalog import lookup
 from serving_layer.change.view_checks import Verdict
@@ -112,7 +113,7 @@ def test_a_check_that_warns_is_reported_and_blocks_nothing(deployed: Deployed) -
     deployed.catch_up()
     before = published(deployed)
     verdicts: list[Verdict] = []
-    replace(deployed.deployment.batch, on_checked=verdicts.extend).rebuild()
+    replace(deployed.deployment.batch, observer=Observer(checked=verdicts.extend)).rebuild()
     assert [(verdict.check, verdict.result) for verdict in verdicts] == [
         ("country_is_there", "warns"),
         ("one_row_each", "passes"),
