@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -153,16 +153,11 @@ class Member:
     def _await_commit(self) -> None:
         """Waits for the commit before. In a shared run, it waits for no commit that waits for a lock."""
         while self._committing is not None:
-            try:
-                self._committing.result(LOCK_CHECKED_EVERY if self.flow.membership.shared else None)
+            if wait([self._committing], LOCK_CHECKED_EVERY if self.flow.membership.shared else None).done:
+                self._committing.result()
                 return
-            except TimeoutError:
-                if self._committing.done():
-                    raise
-                if self._waits_for_a_lock():
-                    raise StartAgain(
-                        f"{self.source.name}: its commit waits for a lock, and it continues alone"
-                    ) from None
+            if self._waits_for_a_lock():
+                raise StartAgain(f"{self.source.name}: its commit waits for a lock, and it continues alone")
 
     def _run_commit(self, commit: Commit) -> None:
         try:
@@ -190,14 +185,10 @@ class Member:
         It does not wait for a commit that waits for a lock. Then this member fails. Its successor begins at progress,
         whether that commit succeeds or not.
         """
-        while self._committing is not None:
-            try:
-                self._committing.exception(LOCK_CHECKED_EVERY)
+        while self._committing is not None and not wait([self._committing], LOCK_CHECKED_EVERY).done:
+            if self._waits_for_a_lock():
+                self._raised = StartAgain(f"{self.source.name}: its commit waits for a lock")
                 return
-            except TimeoutError:
-                if self._waits_for_a_lock():
-                    self._raised = StartAgain(f"{self.source.name}: its commit waits for a lock")
-                    return
 
     def _waits_for_a_lock(self) -> bool:
         return self._commit is not None and self._commit.waits_for_a_lock()
