@@ -40,10 +40,10 @@ class Commit:
     def run(self) -> Outcome:
         """Commits it. Raises `StartAgain` if it does not begin at progress, `Fenced` and `CannotContinue`."""
         resources, source = self.flow.resources, self.flow.source
-        for _ in range(COMPUTED_AGAIN):
+        for left in reversed(range(COMPUTED_AGAIN)):
             # After the records were read: if they came from a recreated topic, its id differs from now on.
             check_id(resources.brokers, source, self.flow.topic_id)
-            # After the tails were fetched: so the records below the start and those below the end are of one log.
+            # The tails were fetched before this check, so the records below the start and below the end are in one log.
             check_tails(resources.brokers, source, self.span.range.start, self.span.start.tails)
             resources.at("before the commit")
             # A transaction whose end is unknown may be repeated: if it was committed, progress has moved, and the
@@ -57,7 +57,8 @@ class Commit:
                 return outcome
             if outcome is not Outcome.OTHER_VERSIONS:
                 break
-            self._compute_again()
+            if left:
+                self._compute_again()
         raise StartAgain(f"{source.name}: {outcome.value}")
 
     def _write(self, connection: Connection) -> Outcome:
