@@ -239,6 +239,17 @@ def test_a_second_speed_layer_fences_the_first(deployed: Deployed) -> None:
     deployed.check()
 
 
+def test_a_query_is_taken_back_from_a_skip_of_an_older_lamina(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    with deployed.speed():
+        deployed.send("events", event(1))
+        deployed.wait_for("events")
+        deployed.owner("UPDATE lamina.query SET fence = fence + 1, writer = 'skip of events 0:7'")  # and not its kind
+        deployed.send("events", event(2))
+        deployed.wait_for("events")
+    assert deployed.rows("SELECT events FROM totals") == [(2,)]
+
+
 def test_a_query_that_keeps_failing_reports_why_and_continues_when_it_can(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
 
