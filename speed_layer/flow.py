@@ -35,9 +35,9 @@ from serving_layer.promise import event_ids, skipping
 from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch
 from speed_layer.jobs import Running
-from speed_layer.plans import FEW, Planner
+from speed_layer.planner import Planner
 from speed_layer.position import Span, StartAgain
-from speed_layer.records import Records
+from speed_layer.records import FEW, Records
 from speed_layer.resources import Resources
 from speed_layer.statements import Effect, LookUp, Statements, names_maintained
 from view_algebra.compiled import Source

@@ -30,7 +30,8 @@ from speed_layer.continuity import check_topic
 from speed_layer.endless import TooLong
 from speed_layer.flow import Assumptions, Flow, Membership, read_skipped
 from speed_layer.jobs import Running
-from speed_layer.plans import COMPILED, INTERPRETED, Planner
+from speed_layer.planner import Planner
+from speed_layer.plans import COMPILED, INTERPRETED
 from speed_layer.position import Position, Span, StartAgain
 from speed_layer.records import Records
 from speed_layer.resources import Resources

@@ -1,4 +1,4 @@
-"""The records of a micro-batch before a statement reads them."""
+"""The records of a micro-batch as statements read them: by Spark, or fetched if they are few."""
 
 from __future__ import annotations
 
@@ -8,16 +8,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from master_log import log_times
 from master_log.log_times import LogTimes
 from master_log.record_decoding import decoded, decoded_in_memory
-from speed_layer.plans import FEW_BYTES, few_of
+from serving_layer.postgres.copying import batches
 from view_algebra.compiled import Source
 from view_algebra.formats import Answers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+FEW = 10_000
+"""Offsets of a source up to which a micro-batch is small. Planning a larger one costs less than computing it.
+
+Planning change events takes Spark more than a second. With a bound of 2,000 and as many records a second, a source that
+fell behind once stayed behind."""
+
+FEW_BYTES = 16 * 1024 * 1024
+"""Bound for the keys, values and headers of a small micro-batch, over all of its sources."""
 
 MOST_DECODED = 2 * FEW_BYTES
 """Bytes of the records of a small micro-batch with their decoded columns. Spark plans a larger one for itself."""
@@ -59,3 +69,19 @@ class Records:
             return None if table is None else few(table)
 
         return Records(lambda: raw(self.raw()), None if self.few is None else mapped_few)
+
+
+def few_of(records: DataFrame) -> pa.Table | None:
+    """Fetches raw records, or returns None if there are none or they exceed `FEW_BYTES`."""
+    fetched, size = [], 0
+    for batch in batches(records):
+        size += batch.nbytes
+        if size > FEW_BYTES:
+            return None
+        fetched.append(batch)
+    return pa.Table.from_batches(fetched) if fetched else None
+
+
+def records_of_topic(few: pa.Table | None, topic: str) -> pa.Table | None:
+    """The records of one topic."""
+    return None if few is None else few.filter(pc.equal(few["topic"], topic))

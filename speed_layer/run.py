@@ -23,9 +23,8 @@ from master_log.offsets import Offsets
 from speed_layer.flow import Membership
 from speed_layer.jobs import Jobs
 from speed_layer.member import Member
-from speed_layer.plans import FEW, few_of, of_topic
 from speed_layer.position import Span, StartAgain
-from speed_layer.records import Records
+from speed_layer.records import FEW, Records, few_of, records_of_topic
 from speed_layer.resources import Resources
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class Run:
         try:
             yield lambda member: Records(
                 lambda: _of(together.persist(), member).coalesce(1),
-                None if few is None else lambda: of_topic(few.result(), member.source.topic),
+                None if few is None else lambda: records_of_topic(few.result(), member.source.topic),
             )
         finally:
             together.unpersist()

@@ -167,7 +167,7 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
             planned.append(statements.names)
             super().__init__(spark, statements, *arguments)
 
-    monkeypatch.setattr("speed_layer.plans.Plans", Noted)
+    monkeypatch.setattr("speed_layer.planner.Plans", Noted)
     caplog.set_level("DEBUG", "lamina.speed")
     deployed.apply(events=EVENTS, totals=TOTALS)
 

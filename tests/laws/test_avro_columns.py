@@ -11,13 +11,12 @@ import pytest
 from lamina.testing.runner import raw_records
 from master_log.kafka_reader import parsed
 from master_log.record_decoding import decoded_in_memory
-from speed_layer import plans
-from speed_layer.plans import few_of
+from speed_layer import record_file
+from speed_layer.records import few_of
 from tests.fix_registry import in_frame
 from tests.laws.engines import Engines, raw_of
 from tests.laws.test_formats import avro, declared
 from view_algebra import compile_catalog
-from view_algebra.formats import decodings
 from view_algebra.formats.avro_columns import directly
 from view_algebra.formats.interface import DirectColumn, Schema
 
@@ -167,7 +166,9 @@ def texts(engines: Engines, columns: str, values: list[bytes], few: Path | None 
         records = engines.spark.table("records")
     else:
         at_hand = few_of(raw_records(engines.spark, [raw_of(value, number) for number, value in enumerate(values)]))
-        few.write_bytes(plans.file_of(plans.rows_of(decoded_in_memory(at_hand, [source], {0: engines.schemas}))))
-        records = parsed(plans.records_in(engines.spark, few, "t", decodings([source])), source)
+        few.write_bytes(
+            record_file.file_of(record_file.rows_of(decoded_in_memory(at_hand, [source], {0: engines.schemas})))
+        )
+        records = parsed(record_file.records_in(engines.spark, few, "t", decodings([source])), source)
     of_good = [f"CASE WHEN kafka_error IS NULL THEN CAST({name} AS STRING) END" for name in ("x", "missing")]
     return list(map(tuple, records.orderBy("kafka_offset").selectExpr("kafka_error", *of_good).collect()))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from master_log.log_times import RAW_LOG_TIME, later, with_log_times_in_memory
 from master_log.offsets import TopicPartition
 from serving_layer.monitoring.delays import waits_for
-from speed_layer.plans import FEW
+from speed_layer.records import FEW
 from speed_layer.statements import Statements
 from tests.fix_lamina import Deployed
 from view_algebra import compile_catalog

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from serving_layer.postgres.copying import Rows
 from serving_layer.promise.event_ids import IdLookup
-from speed_layer.plans import COMPILED, INTERPRETED, STATELESS, Plans, few_of, operators
+from speed_layer.plans import COMPILED, INTERPRETED, STATELESS, Plans, operators
+from speed_layer.records import few_of
 from speed_layer.statements import Effect, Statements
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed
@@ -137,7 +138,7 @@ def test_kept_plans_and_new_ones_have_the_same_effect(
 def test_records_that_a_disk_has_lost_are_noticed(
     spark: SparkSession, tmp_path: Path, catalog: Catalog, damage: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Progress would go past them: of a file that is not what was written, nothing is effect."""
+    """If the file is not what was written, nothing is computed. Otherwise progress would pass the lost records."""
     plans = Plans(spark, statements(catalog, "newest"), tmp_path, INTERPRETED)
     few = few_of(raw_of(spark, "newest", MICRO_BATCHES[0], 0))
     assert few is not None
@@ -172,8 +173,8 @@ def test_kept_plans_are_run_again_on_the_same_day_only(deployed: Deployed, monke
         planned_on.append(days[-1])
         return Plans(*arguments)
 
-    monkeypatch.setattr("speed_layer.plans.today", lambda: days[-1])
-    monkeypatch.setattr("speed_layer.plans.Plans", plans)
+    monkeypatch.setattr("speed_layer.planner.today", lambda: days[-1])
+    monkeypatch.setattr("speed_layer.planner.Plans", plans)
     deployed.apply(events=EVENTS, totals=TOTALS)
     with deployed.speed():
         for number, day in enumerate((1, 1, 2)):
