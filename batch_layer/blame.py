@@ -1,6 +1,6 @@
 """`lamina blame`: the events that changed the rows of one key, with the values before and after.
 
-The history has progress after each micro-batch, and the version that the view showed. The values come from the oracle:
+The history has progress after each micro-batch, and the version that the view showed. The values come from `PastRows`:
 Spark runs the author's SELECT over every record below such a state. It computes few states: both sides of each
 hand-over, both sides of the micro-batches whose own records give a row of the key, and states between two different
 answers, until the micro-batch that changed the rows is found. Micro-batches between two answers are one event.
@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from batch_layer.comparison import Row, compare, exact, shown_columns
-from batch_layer.selects import Oracle, Services, State, work_of
+from batch_layer.selects import PastRows, Services, State, work_of
 from batch_layer.stalls import Watching, Work, unwatched
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.catalog import definitions
@@ -109,7 +109,7 @@ class _Snapshot:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _StateChange:
     """The step from one state to the next: a micro-batch, or all effects of a hand-over or a leap."""
 
     at: datetime
@@ -135,8 +135,8 @@ def blame(
     with database.snapshot() as connection:
         snapshot = _read(connection, name, key, began)
     states, steps = _states(snapshot, name)
-    with watching(snapshot.work), closing(Oracle(services, name, key, states, snapshot.read_at)) as oracle:
-        rows = _Bisection(oracle, states, steps, limit).all()
+    with watching(snapshot.work), closing(PastRows(services, name, key, states, snapshot.read_at)) as past_rows:
+        rows = _Bisection(past_rows, states, steps, limit).all()
     view = snapshot.catalog.views[name]
     if not snapshot.rows and not any(rows.values()):
         raise LaminaError(
@@ -144,7 +144,7 @@ def blame(
             evidence=f"its key is {key.spark(view)}",
             way_out="Give the group columns' values in order, or some as column=value. Look further back with --since.",
         )
-    return _blame(snapshot, view, steps, rows, oracle)
+    return _blame(snapshot, view, steps, rows, past_rows)
 
 
 def _read(connection: Connection, name: str, key: RowKey, since: datetime) -> _Snapshot:
@@ -172,14 +172,14 @@ def _read(connection: Connection, name: str, key: RowKey, since: datetime) -> _S
         origins,
         history.proofs(connection, ids),
         views.rows(connection, name, shown_columns(view), key.postgres(view)),
-        history.now(connection),
+        history.snapshot_time(connection),
     )
 
 
-def _states(snapshot: _Snapshot, name: str) -> tuple[list[State], list[_Step]]:
+def _states(snapshot: _Snapshot, name: str) -> tuple[list[State], list[_StateChange]]:
     """The states before the first step and after each step, and the steps."""
     below, shown = dict(snapshot.history.begins), dict(snapshot.history.shown)
-    states, steps = [_state(snapshot, name, below, shown)], list[_Step]()
+    states, steps = [_state(snapshot, name, below, shown)], list[_StateChange]()
     for group in _groups(snapshot.history.steps):
         turns = []
         for step in group:
@@ -189,7 +189,7 @@ def _states(snapshot: _Snapshot, name: str) -> tuple[list[State], list[_Step]]:
                 turns.append(_turn(snapshot, shown.get(step.view), step))
                 shown[step.view] = step
         moved = tuple(step for step in group if isinstance(step, Moved))
-        steps.append(_Step(group[-1].at, moved, tuple(turns)))
+        steps.append(_StateChange(group[-1].at, moved, tuple(turns)))
         states.append(_state(snapshot, name, below, shown))
     return states, steps
 
@@ -222,10 +222,10 @@ def _turn(snapshot: _Snapshot, before: Shown | None, after: Shown) -> Turn:
 
 
 class _Bisection:
-    """Searches for the few states whose rows show how each step changed them, and asks the oracle for these."""
+    """Searches for the few states whose rows show how each step changed them, and asks for these."""
 
-    def __init__(self, oracle: Oracle, states: Sequence[State], steps: Sequence[_Step], limit: int) -> None:
-        self._oracle, self._states, self._steps, self._limit = oracle, states, steps, limit
+    def __init__(self, past_rows: PastRows, states: Sequence[State], steps: Sequence[_StateChange], limit: int) -> None:
+        self._past_rows, self._states, self._steps, self._limit = past_rows, states, steps, limit
         self._rows: dict[int, list[Row] | None] = {}
 
     def all(self) -> dict[int, list[Row] | None]:
@@ -259,7 +259,7 @@ class _Bisection:
             while any(b - a > 1 for a, b in spans):
                 parts = max(2, SLICES // len(spans))
                 smaller = [span for a, b in spans for span in pairwise([a, *_divisions(a, b, parts), b])]
-                touches = self._oracle.records_touch_key(smaller)
+                touches = self._past_rows.records_touch_key(smaller)
                 spans = [span for span, touched in zip(smaller, touches, strict=True) if touched]
                 spans = spans[-(self._limit - len(newest)) :]
             newest = [a for a, _ in spans] + newest
@@ -268,9 +268,9 @@ class _Bisection:
         return newest, 0
 
     def _touch_key(self, spans: Sequence[tuple[int, int]]) -> list[bool]:
-        """The oracle's `records_touch_key`, of any number of spans."""
+        """`PastRows.records_touch_key` for any number of spans."""
         slices = [spans[at : at + SLICES] for at in range(0, len(spans), SLICES)]
-        return [touches for some in slices for touches in self._oracle.records_touch_key(some)]
+        return [touches for some in slices for touches in self._past_rows.records_touch_key(some)]
 
     def _runs(self) -> list[tuple[int, int]]:
         """The longest runs of micro-batches with no hand-over between them."""
@@ -281,13 +281,13 @@ class _Bisection:
         new = sorted(set(points) - self._rows.keys())
         for start in range(0, len(new), SLICES):
             some = new[start : start + SLICES]
-            self._rows |= zip(some, self._oracle.rows(some), strict=True)
+            self._rows |= zip(some, self._past_rows.rows(some), strict=True)
 
     def _differ(self, a: int, b: int) -> bool:
         """True if the rows of two states differ and one SELECT gives both."""
         one = self._states[a].definition == self._states[b].definition
         return one and bool(
-            _changes(self._oracle.view_at(a), self._rows[a], self._oracle.view_at(b), self._rows[b], ())
+            _changes(self._past_rows.view_at(a), self._rows[a], self._past_rows.view_at(b), self._rows[b], ())
         )
 
 
@@ -301,13 +301,17 @@ def _divisions(a: int, b: int, parts: int) -> list[int]:
 
 
 def _blame(
-    snapshot: _Snapshot, view: View, steps: Sequence[_Step], rows: Mapping[int, list[Row] | None], oracle: Oracle
+    snapshot: _Snapshot,
+    view: View,
+    steps: Sequence[_StateChange],
+    rows: Mapping[int, list[Row] | None],
+    past_rows: PastRows,
 ) -> Blame:
     events = []
     for a, b in pairwise(sorted(rows)):
         between = steps[a:b]
         turns = [turn for step in between for turn in step.turns]
-        changes = _changes(oracle.view_at(a), rows[a], oracle.view_at(b), rows[b], row_keys.group_columns(view))
+        changes = _changes(past_rows.view_at(a), rows[a], past_rows.view_at(b), rows[b], row_keys.group_columns(view))
         if changes or turns or changes is None:
             moved = [move for step in between for move in step.moved]
             count = sum(step.micro_batch for step in between)

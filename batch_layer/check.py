@@ -88,7 +88,7 @@ def check(
     done: takes each result as it comes
     """
     with TemporaryDirectory(prefix="lamina-check-") as folder:
-        shown = _Shown(Path(folder))
+        shown = _KeptRows(Path(folder))
         request = _read(database, names, preview, shown)
         spark, log = started()
         failures = {**_select_views(request, spark, log, brokers), **request.failures}
@@ -106,7 +106,7 @@ def check(
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _KeptRows:
     """The rows of views in one snapshot, in files, so that the rows of one view at a time are in memory."""
 
     folder: Path
@@ -151,7 +151,7 @@ class _Request:
         return [view for view in self.catalog.views.values() if set(view.sources) <= self.below.keys()]
 
 
-def _read(database: Database, names: Iterable[str], preview: str | None, shown: _Shown) -> _Request:
+def _read(database: Database, names: Iterable[str], preview: str | None, shown: _KeptRows) -> _Request:
     """Reads views and progress in one snapshot, and keeps the rows of the views."""
     with database.snapshot() as connection:
         catalog = deployed(connection) if preview is None else previews.get(connection, preview)
@@ -170,11 +170,11 @@ def _read(database: Database, names: Iterable[str], preview: str | None, shown: 
         below = {source: progress.read(connection, [source]) for source in sources}
         starts = {source: progress.starts(connection, [source]) for source in sources}
         log_begins = {source: progress.begins(connection, catalog.sources[source].topic) for source in sources}
-        begins = _begins(connection, preview)
+        begins = _kept_since(connection, preview)
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
         failures: dict[str, Exception] = {}
-        clock = history.now(connection)
+        clock = history.snapshot_time(connection)
         for name in wanted:
             columns = shown_columns(catalog.views[name])
             try:
@@ -208,7 +208,7 @@ def _with_readers(catalog: Catalog, name: str, failure: Exception) -> dict[str, 
 
 
 def _compare_view(
-    spark: SparkSession, request: _Request, name: str, shown: _Shown, failure: Exception | None, watching: Watching
+    spark: SparkSession, request: _Request, name: str, shown: _KeptRows, failure: Exception | None, watching: Watching
 ) -> CheckResult:
     """Compares the rows of a view with those of its SELECT."""
     view = request.catalog.views[name]
@@ -230,7 +230,7 @@ def _compare_view(
     return CheckResult(name, number, below, difference.missing, difference.surplus, skipped, failure, begins)
 
 
-def _begins(connection: Connection, preview: str | None) -> dict[str, datetime | None]:
+def _kept_since(connection: Connection, preview: str | None) -> dict[str, datetime | None]:
     """The time from which each view keeps groups."""
     if preview is not None:
         return {name: version.since for name, version in previews.generations_read(connection, preview).items()}

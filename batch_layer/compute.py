@@ -79,14 +79,14 @@ def cells_of(counted: DataFrame, table: CellTable, since: datetime | None) -> Da
     Without records there is no cell, as in a micro-batch, although a SELECT without GROUP BY returns a row.
     """
     counted.where("true").createOrReplaceTempView(table.source)  # replacing a view of `counted` itself drops its cache
-    of_some = "\nHAVING count(*) > 0" if table.kind == "aggregate" and not table.keys else ""
-    computed = counted.sparkSession.sql(table.partial + of_some)
+    having = "\nHAVING count(*) > 0" if table.kind == "aggregate" and not table.keys else ""
+    computed = counted.sparkSession.sql(table.partial + having)
     begins = kept_since(table, since)
     computed = computed if begins is None else computed.where(is_kept(table.retained, begins))
-    return _as_texts(computed) if table.spread else computed
+    return _windows_as_texts(computed) if table.spread else computed
 
 
-def _as_texts(windows: DataFrame) -> DataFrame:
+def _windows_as_texts(windows: DataFrame) -> DataFrame:
     """Hopping windows as texts with an era for Postgres, since Arrow has no times beyond the calendar."""
     (name,) = (spark_name(column) for column in windows.columns)
     year = f"CASE WHEN year({name}) < 1 THEN 1 - year({name}) ELSE year({name}) END"

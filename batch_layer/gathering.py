@@ -68,7 +68,7 @@ def _ids(database: Database, log: Callable[[], MasterLog], unread: Sequence[Unre
         if records.source.ids:
             below = log().records_below(records.source, records.cut, since=records.start)
             with database.begin() as connection:
-                now = event_ids.now(connection)
+                now = event_ids.clock_micros(connection)
             ids[records.source.name] = event_ids.ids_below_cut(records.source, below, now)
     return ids
 

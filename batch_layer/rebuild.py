@@ -1,6 +1,6 @@
 """A rebuild in steps: seal, archive, compute, go live, prove, check, hand over, retire.
 
-`BatchLayer.run` is the list of steps. A rebuild, an apply and a preview share it, and differ in their `Plan`.
+`BatchLayer.run` is the list of steps. A rebuild, an apply and a preview share it, and differ in their `RebuildPlan`.
 
 Another process can repeat each step after a crash: it looks up in Postgres what is left to do. A rebuild that died
 before the hand-over has changed nothing that anybody reads, and the next one retires its generations.
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from master_log.log import MasterLog
 
 
-class Plan(Protocol):
+class RebuildPlan(Protocol):
     """The steps that a rebuild, an apply and a preview take differently."""
 
     def seal(self) -> int:
@@ -110,7 +110,7 @@ class BatchLayer:
         """
         return self.run(_Recompute(self, names, leap=leap))
 
-    def run(self, plan: Plan) -> list[Proof]:
+    def run(self, plan: RebuildPlan) -> list[Proof]:
         """All steps, in one process."""
         with rebuilds.in_one_process(self.database):
             id = plan.seal()

@@ -25,7 +25,7 @@ READERS_SECONDS_AT_ONCE = 120.0
 LONGER, MOST_MILLISECONDS = 1.15, 100.0
 """Each try waits for a view by this factor longer, from `READER_PATIENCE_MS` up to the longest wait."""
 
-AGAIN_SECONDS = 1.0
+PAUSE_SECONDS = 1.0
 """Seconds between two tries. Each try locks queries, so micro-batches continue in between."""
 
 SETTLING_TRIES = 15
@@ -60,7 +60,7 @@ def renew(
         if is_first:
             tell("\n".join(["waiting for readers that hold a view in an open transaction", *map(str, holders)]))
         is_first, milliseconds = False, _next(milliseconds, holders)
-        time.sleep(AGAIN_SECONDS)
+        time.sleep(PAUSE_SECONDS)
 
 
 def settle(database: Database) -> bool:
@@ -71,7 +71,7 @@ def settle(database: Database) -> bool:
             return True
         with database.begin() as connection:
             milliseconds = _next(milliseconds, rights.in_the_way(connection))
-        time.sleep(AGAIN_SECONDS)
+        time.sleep(PAUSE_SECONDS)
     return False
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from batch_layer import new_sources
 from batch_layer.new_sources import Behind
 from batch_layer.rebuild import BatchLayer
-from batch_layer.renewals import AGAIN_SECONDS, READERS_SECONDS_AT_ONCE, renew
+from batch_layer.renewals import PAUSE_SECONDS, READERS_SECONDS_AT_ONCE, renew
 from batch_layer.verdicts import run_checks
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
@@ -307,7 +307,7 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
         except Behind:
             if seconds == new_sources.LOCKED_SECONDS[-1]:
                 raise
-        time.sleep(AGAIN_SECONDS)  # micro-batches continue meanwhile
+        time.sleep(PAUSE_SECONDS)  # micro-batches continue meanwhile
     batch.tell("readers read the new versions from now on")
 
 
@@ -365,11 +365,11 @@ def await_older_snapshots(batch: BatchLayer, target: Target) -> None:
         if is_first:
             batch.tell("waiting for transactions that began before the last move")
         else:
-            time.sleep(AGAIN_SECONDS)
+            time.sleep(PAUSE_SECONDS)
         is_first = False
 
 
-def end_dead_apply(batch: BatchLayer) -> None:
+def finish_moved_apply(batch: BatchLayer) -> None:
     """Ends the rebuild of an apply that was killed after it had moved its views: it retires and drops the old cells."""
     with batch.database.begin() as connection:
         left = rebuilds.left_by_apply(connection)

@@ -116,7 +116,7 @@ class Services:
     brokers: Brokers
 
 
-class Oracle:
+class PastRows:
     """Computes the rows of one key of a view at any of these states, in the order of time.
 
     clock: the value of `now()` at all states, so that only records change rows

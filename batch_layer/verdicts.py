@@ -21,7 +21,7 @@ def run_checks(database: Database, trial: Trial) -> list[Verdict]:
     for name in (name for name, view in trial.catalog.views.items() if view.checks):
         with database.begin(isolation="REPEATABLE READ") as connection:
             courtesy.stand_back(connection)
-            verdicts += view_checks.of_trial(connection, trial, name)
+            verdicts += view_checks.run_on_trial(connection, trial, name)
     return verdicts
 
 

@@ -81,7 +81,7 @@ def verify(
         now = deployed(connection).views
     tables = [table for name in definition.views if name in now for table in now[name].cell_tables]
     with watching(_work(receipt, definition, tables)):
-        for batch in batches(_as_texts(spark.table(receipt.view))):
+        for batch in batches(_rows_as_texts(spark.table(receipt.view))):
             rows.add(pa.table(batch.columns, [column.name for column in view.columns]))
     with database.begin() as connection:
         recomputed = receipts.digest_of(connection, view, rows)
@@ -172,7 +172,7 @@ def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt:
         records_that_count(records, source).createOrReplaceTempView(spark_name(source.records))
 
 
-def _as_texts(rows: DataFrame) -> DataFrame:
+def _rows_as_texts(rows: DataFrame) -> DataFrame:
     """The rows as Postgres reads them, nested values as the JSON that the view shows."""
     from pyspark.sql.functions import col, expr, lit, regexp_replace, replace, to_json
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 SILENT_SECONDS = 1.0
 """Seconds of silence before a person wonders."""
 
-AGAIN_SECONDS = 30.0
+REPEATED_EVERY = 30.0
 """Seconds between repetitions, which name the time waited so far."""
 
 
@@ -36,7 +36,7 @@ def waiting(
     def speak() -> None:
         if not shown and not done.wait(SILENT_SECONDS):
             tell(f"{what} …")
-        while not done.wait(AGAIN_SECONDS):
+        while not done.wait(REPEATED_EVERY):
             done_so_far = f", {so_far()}" if so_far is not None else ""
             tell(f"{what} … ({time.monotonic() - began:.0f} s so far{done_so_far})")
 

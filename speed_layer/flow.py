@@ -118,7 +118,7 @@ class Flow:
 
     def update_statements(self, connection: Connection, span: Span) -> None:
         """Reads the maintained statements. Raises `StartAgain` if they need a new declaration or log times."""
-        if versions.read(connection).get(self.source.name) != self.source:
+        if versions.sources_to_read(connection).get(self.source.name) != self.source:
             raise StartAgain(f"{self.source.name}: its declaration has changed")
         statements = Statements.maintained(connection, self.source)
         if statements.reads_log_times and span.start.log_times is None:

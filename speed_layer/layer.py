@@ -165,7 +165,7 @@ class SpeedLayer:
             now = (state(connection), versions.awaited(connection))
             if now == self._deployed_at:
                 return
-            sources = versions.read(connection)
+            sources = versions.sources_to_read(connection)
         self._deployed_at = now
         for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
             gone = self._queries.pop(name)

@@ -225,7 +225,7 @@ def _check_live(deployment: Deployment, names: Sequence[str]) -> list[Verdict]:
                     way_out="`lamina status` lists the views.",
                 )
         wanted = names or [name for name in catalog.views if name in served]
-        verdicts = view_checks.of_live(connection, catalog, wanted)
+        verdicts = view_checks.run_on_live(connection, catalog, wanted)
     with deployment.database.begin() as connection:
         view_checks.record(connection, verdicts, None)
         view_checks.forget(connection, deployed(connection))  # meanwhile, an apply may have removed some of them

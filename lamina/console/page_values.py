@@ -114,7 +114,7 @@ class PageReader:
         catalog = self._deployment.deployed()
         source = _look_up(catalog.sources, name, "source")
         with self._deployment.database.snapshot() as connection:
-            details = particulars.of_source(connection, name)
+            details = particulars.source_particulars(connection, name)
         return {
             "source": source,
             "details": details or _unknown(name, "source", catalog.sources),

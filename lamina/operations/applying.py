@@ -77,7 +77,7 @@ def preview(deployment: Deployment, name: str, files: Mapping[str, str]) -> list
 
     deployment.require_installed()
     catalog = _compiled(deployment, files)
-    reprocess.end_dead_apply(deployment.batch)
+    reprocess.finish_moved_apply(deployment.batch)
     with rights.naming_readers(deployment.database, f"A reader holds a view of the preview {name}"):
         reprocess.preview(deployment.batch, name, catalog)
     dropping.drop_unused(deployment.database)
@@ -105,7 +105,7 @@ def _deploy(deployment: Deployment, target: Target, planned: list[PlannedChange]
     """Deploys an allowed catalog: at once or, if new cells are needed, once they are computed."""
     from batch_layer import reprocess
 
-    reprocess.end_dead_apply(deployment.batch)
+    reprocess.finish_moved_apply(deployment.batch)
     reprocess.await_older_snapshots(deployment.batch, target)
     deployment.at("after planning")
     if not any(change.action == "reprocess" for change in planned):

@@ -127,7 +127,7 @@ def sparks(connection: Connection) -> dict[str, str]:
     return {row.view: row.spark for row in connection.execute(query) if row.spark is not None}
 
 
-def previews(connection: Connection) -> list[str]:
+def preview_names(connection: Connection) -> list[str]:
     """The names of all previews."""
     if connection.execute(select(func.to_regclass(str(preview)))).scalar() is None:  # an older Lamina's database
         return []
@@ -137,7 +137,7 @@ def previews(connection: Connection) -> list[str]:
 def previewed_views(connection: Connection) -> dict[str, tuple[str, ...]]:
     """For each view name, the previews with a view of that name."""
     by_view: dict[str, tuple[str, ...]] = {}
-    if previews(connection):
+    if preview_names(connection):
         for row in connection.execute(select(previewed.c.view, previewed.c.preview).order_by(previewed.c.preview)):
             by_view[row.view] = (*by_view.get(row.view, ()), row.preview)
     return by_view
@@ -146,18 +146,18 @@ def previewed_views(connection: Connection) -> dict[str, tuple[str, ...]]:
 def previewed_sources(connection: Connection) -> dict[str, tuple[str, ...]]:
     """For each source, the previews with a view that it feeds."""
     by_source: dict[str, set[str]] = {}
-    if previews(connection):
+    if preview_names(connection):
         fed_by = func.jsonb_path_query(previewed.c.texts, "$.cell_tables[*].source").op("#>>")(text("'{}'"))
         for source, preview_name in connection.execute(select(fed_by, previewed.c.preview)):
             by_source.setdefault(source, set()).add(preview_name)
     return {source: tuple(sorted(names)) for source, names in by_source.items()}
 
 
-def of_previews(connection: Connection) -> set[int]:
+def generations_of_previews(connection: Connection) -> set[int]:
     """The generations that previews read. A preview names places, not generations: a hand-over exchanges the places of
     two generations, and every reader stays with one table.
     """
-    if not previews(connection):
+    if not preview_names(connection):
         return set()
     made_of = select(generation_cells.c.generation).join(
         previewed, generation_cells.c.place == any_(previewed.c.places)

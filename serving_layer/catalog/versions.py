@@ -156,7 +156,7 @@ def awaited(connection: Connection) -> dict[str, tuple[str, str]]:
     return {row.query: (row.view, row.version) for row in rows}
 
 
-def read(connection: Connection) -> dict[str, Source]:
+def sources_to_read(connection: Connection) -> dict[str, Source]:
     """The sources that a speed layer reads: the deployed ones, and those of a running apply (`awaited`)."""
     awaited_sources = {name: get(connection, *key).sources[name] for name, key in awaited(connection).items()}
     return {**awaited_sources, **deployed(connection).sources}
@@ -220,7 +220,7 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
 
     If a version has several such generations, the one that was shown last counts, or the newest if none was shown.
     """
-    is_kept = generation.c.shown_until.is_not(None) | generation.c.id.in_(lookup.of_previews(connection))
+    is_kept = generation.c.shown_until.is_not(None) | generation.c.id.in_(lookup.generations_of_previews(connection))
     rows = connection.execute(
         select(generation.c.view, generation.c.version, generation.c.id)
         .where(generation.c.state == GenerationState.LIVE, is_kept)

@@ -120,7 +120,7 @@ def _check_served(connection: Connection, name: str, preview: str, after: Catalo
         where = "analytics" if name in after.views else f"the preview {preview}" if name in served else "either"
         raise LaminaError(
             f"There is nothing to compare: {name} is not in {where}",
-            evidence=f"in both: {', '.join(both) or 'none'}; previews: {', '.join(lookup.previews(connection))}",
+            evidence=f"in both: {', '.join(both) or 'none'}; previews: {', '.join(lookup.preview_names(connection))}",
             way_out="Name a view that both have.",
         )
 

@@ -67,7 +67,7 @@ def check_name(connection: Connection, name: str) -> None:
             way_out="Choose another name: `--preview dev`.",
         )
     there = connection.execute(text("SELECT FROM pg_namespace WHERE nspname = :name"), {"name": name}).one_or_none()
-    if there is not None and name not in lookup.previews(connection):
+    if there is not None and name not in lookup.preview_names(connection):
         raise LaminaError(
             f"{name} cannot be the name of a preview: another schema has it",
             evidence=f"The schema {name} exists, and no preview is called {name}.",
@@ -118,7 +118,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     Replacing views waits only shortly for their readers (`wait_shortly_for_readers`).
     """
     progress.lock(connection, progress.queries(connection))
-    if ready is None and name in lookup.previews(connection):
+    if ready is None and name in lookup.preview_names(connection):
         rebuilds.refuse_during_apply(connection)  # it may move a view to a generation of the earlier preview
     check_name(connection, name)
     catalog = previewed_catalog(connection, catalog)
@@ -147,9 +147,9 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
 
 def drop(connection: Connection, name: str) -> None:
     """Ends a preview: drops its views and its schema, and retires the generations that it alone read."""
-    if name not in lookup.previews(connection):
+    if name not in lookup.preview_names(connection):
         way_out = "`lamina status` lists the previews."
-        raise Unknown("preview", name, lookup.previews(connection), state="previews", way_out=way_out)
+        raise Unknown("preview", name, lookup.preview_names(connection), state="previews", way_out=way_out)
     progress.lock(connection, progress.queries(connection))
     rebuilds.refuse_during_apply(connection)  # it may move a view to a generation of the preview
     before = _places(connection, name)
@@ -164,7 +164,7 @@ def get(connection: Connection, name: str) -> Catalog:
     sources = connection.execute(select(preview.c.sources).where(preview.c.name == name)).scalar()
     if sources is None:
         way_out = f"`lamina apply --preview {name}` makes it of a catalog."
-        raise Unknown("preview", name, lookup.previews(connection), state="previews", way_out=way_out)
+        raise Unknown("preview", name, lookup.preview_names(connection), state="previews", way_out=way_out)
     rows = connection.execute(select(previewed).where(previewed.c.preview == name).order_by(previewed.c.position))
     shown = {row.view: from_json(View, row.texts) for row in rows}
     return Catalog(sources={source: from_json(Source, texts) for source, texts in sources.items()}, views=shown)
@@ -196,7 +196,7 @@ def listed(connection: Connection) -> list[PreviewedView]:
 
 def _generations_read(connection: Connection) -> list[Generation]:
     """The live generations that previews read."""
-    read = generation.c.id.in_(lookup.of_previews(connection))
+    read = generation.c.id.in_(lookup.generations_of_previews(connection))
     return lookup.find(connection, read, generation.c.state == GenerationState.LIVE)
 
 
@@ -262,7 +262,7 @@ def _places(connection: Connection, name: str) -> dict[str, list[str]]:
 def _retire_unread(connection: Connection, before: Mapping[str, Iterable[str]]) -> None:
     """Retires the generations that a preview has read, unless they are read elsewhere or kept for a return."""
     read = {place for places in before.values() for place in places}
-    still_read = set(lookup.published(connection).values()) | lookup.of_previews(connection)
+    still_read = set(lookup.published(connection).values()) | lookup.generations_of_previews(connection)
     surplus = [
         live.id
         for live in lookup.find(

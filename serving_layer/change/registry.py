@@ -322,5 +322,5 @@ def _withdraw_cells(connection: Connection, name: str) -> None:
     """Retires the generations of a view that no longer has cells, except those that a preview reads."""
     connection.execute(delete(publication).where(publication.c.view == name))
     remaining = lookup.find(connection, generation.c.view == name, generation.c.state != GenerationState.RETIRED)
-    for_previews = lookup.of_previews(connection)
+    for_previews = lookup.generations_of_previews(connection)
     generations.retire(connection, [opened.id for opened in remaining if opened.id not in for_previews])

@@ -118,7 +118,7 @@ def trial_of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[G
     return Trial(catalog, places, frozenset(changed | first), frozenset(new | unread))
 
 
-def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
+def run_on_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
     """Runs the checks of one view that depend on views changed by a trial, as if the trial had come true.
 
     The caller's transaction is one snapshot (REPEATABLE READ).
@@ -135,7 +135,7 @@ def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
         savepoint.rollback()
 
 
-def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> list[Verdict]:
+def run_on_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> list[Verdict]:
     """Runs the checks of these views over the published rows."""
     return [
         _verdict(connection, catalog.views[name], check, frozenset())

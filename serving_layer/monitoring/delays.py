@@ -60,12 +60,12 @@ def ages(connection: Connection, name: str) -> Ages:
     return Ages(*connection.execute(row).one())
 
 
-def silent(connection: Connection, state: progress.Query) -> float | None:
+def silent(connection: Connection, state: progress.RecordedQuery) -> float | None:
     """Seconds since the last heartbeat of a query's writer if it is gone, else None. A leap sends no heartbeats."""
     return gone_for(state, ages(connection, state.name).heard)
 
 
-def gone_for(state: progress.Query, heard: float | None) -> float | None:
+def gone_for(state: progress.RecordedQuery, heard: float | None) -> float | None:
     """Seconds since the last heartbeat (`heard`) of a query's writer if it is gone, else None."""
     return heard if heard is not None and heard > GONE_AFTER and state.is_read else None
 

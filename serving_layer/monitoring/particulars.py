@@ -223,7 +223,7 @@ def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:
     return [(span, share) for span, share in connection.execute(met, {"view": view})]
 
 
-def of_source(connection: Connection, source: str) -> SourceParticulars | None:
+def source_particulars(connection: Connection, source: str) -> SourceParticulars | None:
     """The particulars of a source in the connection's snapshot, or None if no query has this name."""
     parameters = {"source": source, "most": REASONS}
     row = connection.execute(_SOURCE, parameters).mappings().one_or_none()

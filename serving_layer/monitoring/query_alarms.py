@@ -67,7 +67,7 @@ class WatchedQuery:
     is_stale: this server is a standby that lags too far to know the present state
     """
 
-    query: progress.Query
+    query: progress.RecordedQuery
     is_table: bool
     reached: Offsets
     archived: Offsets
@@ -261,7 +261,7 @@ def _most_of_the_newest(connection: Connection, name: str) -> str | None:
     return f"{bad:,} of its newest {newest:,} records" if bad > FEW_BAD and 2 * bad > newest else None
 
 
-def _why(connection: Connection, state: progress.Query) -> str:
+def _why(connection: Connection, state: progress.RecordedQuery) -> str:
     if state.writer_kind is WriterKind.LEAP and rebuilds.is_leaping(connection):
         leap = rebuilds.get(connection)
         return (

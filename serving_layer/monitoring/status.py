@@ -185,5 +185,5 @@ def _queries(
     ]
 
 
-def _writer(query: progress.Query, silent: float | None) -> str | None:
+def _writer(query: progress.RecordedQuery, silent: float | None) -> str | None:
     return query.writer if silent is None else f"{query.writer}, gone for {age(silent)}"

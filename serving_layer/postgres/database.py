@@ -218,7 +218,7 @@ _opened: weakref.WeakSet[Any] = weakref.WeakSet()
 _opening = threading.Lock()
 
 
-def is_opened(connection: Any) -> None:
+def register(connection: Any) -> None:
     """Registers a connection of the driver, so that `cancel` reaches it."""
     with _opening:
         _opened.add(connection)
@@ -365,5 +365,5 @@ def _engine(url: str) -> Engine:
         max_overflow=-1,  # a connection that waits for a lock must not keep others from connecting
         connect_args=CONNECTION,
     )
-    event.listen(engine, "connect", lambda connection, _: is_opened(connection))
+    event.listen(engine, "connect", lambda connection, _: register(connection))
     return engine

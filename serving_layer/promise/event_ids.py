@@ -127,7 +127,7 @@ def look_up(connection: Connection, source: Source, ids: pa.Table) -> IdLookup:
     counting = ids.take(counted["number"])
     lesser = _before(counting, counted)
     newest = dict(zip(*ids.group_by("partition").aggregate([("at", "max")]).to_pydict().values(), strict=True))
-    clock, within = now(connection), dedupe_within(source)
+    clock, within = clock_micros(connection), dedupe_within(source)
     horizon = None if within is None else _horizon(connection, source.name, newest, clock, within)
     fresh = ids.filter(pa.array(~copies))
     fresh = fresh if horizon is None else fresh.filter(pc.greater_equal(fresh["at"], horizon))
@@ -202,7 +202,7 @@ def write(connection: Connection, name: str, lookup: IdLookup | None) -> None:
     if lookup.horizon is not None:
         if _FOREVER in tables:  # ids from before `dedupe_within` was declared: keep them until the last is old
             without_period = (ids_table.c.query == name, ids_table.c.begins.is_(None))
-            connection.execute(update(ids_table).where(*without_period).values(begins=0, ends=now(connection)))
+            connection.execute(update(ids_table).where(*without_period).values(begins=0, ends=clock_micros(connection)))
         forgotten = (ids_table.c.query == name, ids_table.c.ends <= lookup.horizon)
         connection.execute(delete(ids_table).where(*forgotten))
 
@@ -233,7 +233,7 @@ def dedupe_within(source: Source) -> int | None:
     return int(number) * _SECONDS[unit.removesuffix("s")] * 1_000_000
 
 
-def now(connection: Connection) -> int:
+def clock_micros(connection: Connection) -> int:
     """Postgres' clock, in microseconds since 1970."""
     return round(connection.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one() * 1_000_000)
 

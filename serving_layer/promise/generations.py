@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
-from serving_layer.catalog.lookup import Generation, find, get, of_previews, published
+from serving_layer.catalog.lookup import Generation, find, generations_of_previews, get, published
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import (
     cell_table,
@@ -233,7 +233,7 @@ def superseded(connection: Connection, view_name: str) -> list[int]:
     live = find(
         connection, generation.c.view == view_name, generation.c.state == GenerationState.LIVE, generation.c.id != now
     )
-    for_previews = of_previews(connection)
+    for_previews = generations_of_previews(connection)
     others = [old for old in live if old.id not in for_previews]
     shown_until = select(generation.c.id, generation.c.shown_until).where(generation.c.view == view_name)
     shown = {row.id: row.shown_until for row in connection.execute(shown_until)}

@@ -142,7 +142,7 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
 
     A gap is a move of progress without a row. The caller reads in one snapshot, so rows and progress agree.
     """
-    requested, since = since, max(since, now(connection) - timedelta(days=KEPT_DAYS))
+    requested, since = since, max(since, snapshot_time(connection) - timedelta(days=KEPT_DAYS))
     reached = {name: dict(progress.read(connection, [name])) for name in queries}
     ours = or_(history.c.query.in_(queries), history.c.view.in_(views))
     changes: list[Moved | Shown] = []
@@ -163,7 +163,7 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
         first = row
     begins = {name: Offsets(at) for name, at in reached.items()}
     if gap or not all(_is_whole(connection, name, at, since) for name, at in begins.items()):
-        reaches_to = now(connection) if first is None else first.at
+        reaches_to = snapshot_time(connection) if first is None else first.at
     else:
         reaches_to = since if requested < since else None
     return History(changes[::-1], begins, _before(connection, views, None if first is None else first.id), reaches_to)
@@ -178,7 +178,7 @@ def _is_whole(connection: Connection, name: str, begins: Offsets, since: datetim
     return connection.execute(older).one_or_none() is not None
 
 
-def now(connection: Connection) -> datetime:
+def snapshot_time(connection: Connection) -> datetime:
     """The time of the transaction's snapshot, by Postgres' clock."""
     time: datetime = connection.execute(select(func.now())).scalar_one()
     return time

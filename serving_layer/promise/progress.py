@@ -26,7 +26,7 @@ WAITS_AFTER = 5.0
 """Seconds after which an uncounted record is waiting: longer than a micro-batch of a stream that keeps up."""
 
 
-class Query(NamedTuple):
+class RecordedQuery(NamedTuple):
     """A streaming query as recorded. `fence` is the token of its newest writer."""
 
     name: str
@@ -51,13 +51,13 @@ class Fenced(LaminaError):
     """A newer writer has taken the query over."""
 
 
-def queries(connection: Connection) -> dict[str, Query]:
+def queries(connection: Connection) -> dict[str, RecordedQuery]:
     """All queries, by name."""
-    rows = connection.execute(select(*(query.c[field] for field in Query._fields)).order_by(query.c.name))
-    return {row.name: Query(*row) for row in rows}
+    rows = connection.execute(select(*(query.c[field] for field in RecordedQuery._fields)).order_by(query.c.name))
+    return {row.name: RecordedQuery(*row) for row in rows}
 
 
-def reading(connection: Connection, topic: str) -> list[Query]:
+def queries_over(connection: Connection, topic: str) -> list[RecordedQuery]:
     """The queries of the sources declared over a topic. A stream and a table may share a topic."""
     declared = set(connection.execute(select(progress.c.query).where(progress.c.topic == topic).distinct()).scalars())
     return [reader for name, reader in queries(connection).items() if name in declared]
@@ -140,7 +140,7 @@ def starts_by_query(connection: Connection, names: Collection[str]) -> dict[str,
 
 def begins(connection: Connection, topic: str) -> Offsets:
     """The offsets at which a topic's log begins: the smallest first offsets of the sources over it."""
-    by_source = [starts(connection, [reader.name]) for reader in reading(connection, topic)]
+    by_source = [starts(connection, [reader.name]) for reader in queries_over(connection, topic)]
     shared = [at for at in (by_source[0] if by_source else ()) if all(at in offsets for offsets in by_source)]
     return Offsets({at: min(offsets[at] for offsets in by_source) for at in shared})
 

@@ -71,7 +71,7 @@ def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, re
     named = f"Partition {at.partition}, offset {bad.offset} of {at.topic}"
     if (at, bad.offset) in read(connection):
         return False
-    sources = [source.name for source in progress.reading(connection, at.topic)]
+    sources = [source.name for source in progress.queries_over(connection, at.topic)]
     progress.lock(connection, sources)
     for source in (name, *sources):
         reached = progress.read(connection, [source]).get(at, 0)

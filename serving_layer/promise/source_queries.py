@@ -43,7 +43,7 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
     That version is computed from the first record in the master log, which may be older than Kafka's first, unless the
     source declares a later start.
     """
-    others = progress.reading(connection, topic)
+    others = progress.queries_over(connection, topic)
     logged = progress.begins(connection, topic) if end else {}
     newest = max((q.newest for q in others if q.newest is not None), default=None) if end else None
     for other in others:

@@ -15,7 +15,7 @@ import psycopg2.errors
 import psycopg2.extensions
 
 from serving_layer.postgres import connecting
-from serving_layer.postgres.database import is_away, is_opened, no_connection, unreadable_time
+from serving_layer.postgres.database import is_away, no_connection, register, unreadable_time
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
 
@@ -142,7 +142,7 @@ def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extens
         settings, start = "LAMINA_ANALYST or LAMINA_POSTGRES", "Start it (`lamina up`)"
         code = connecting.refusal(url, **session)
         raise no_connection(code, str(error).strip(), settings, start=start) from error
-    is_opened(connection)
+    register(connection)
     for kind in _TIMES:
         psycopg2.extensions.register_type(kind, connection)
     try:

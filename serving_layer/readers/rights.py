@@ -216,7 +216,7 @@ def in_the_way(connection: Connection) -> list[Holder]:
             " AND (c.relkind = 'v' AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (:schemas))"
             " OR l.locktype = 'transactionid' AND a.usename <> current_user) ORDER BY seconds DESC"
         ),
-        {"schemas": ["analytics", "lamina", *lookup.previews(connection)]},
+        {"schemas": ["analytics", "lamina", *lookup.preview_names(connection)]},
     )
     return [Holder(row.pid, row.usename, row.application_name, row.reads, float(row.seconds)) for row in holders]
 

@@ -53,7 +53,7 @@ def _forget(connection: Connection) -> None:
     """Deletes the records of dropped tables from the bookkeeping."""
     quarantine.forget_undeclared(connection)
     versions.lock(connection)
-    _forget_unused(connection)
+    _forget_unused_cell_tables(connection)
     versions.forget_unused(connection)
 
 
@@ -124,7 +124,7 @@ def _unknown_tables(connection: Connection, pattern: str, names: str) -> list[st
     return list(connection.execute(there, {"pattern": pattern}).scalars())
 
 
-def _forget_unused(connection: Connection) -> None:
+def _forget_unused_cell_tables(connection: Connection) -> None:
     """Deletes tables of cells without a generation and without a declared view."""
     in_use = select(generation_cells.c.cell_table).join(generation).where(generation.c.dropped_at.is_(None))
     declared = select(view.c.version).where(view.c.name == cell_table.c.view)

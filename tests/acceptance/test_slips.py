@@ -140,7 +140,7 @@ def test_an_answer_reports_how_many_records_are_not_counted_yet(here: Here, tmp_
 
 def test_a_long_wait_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_layer.narration, "SILENT_SECONDS", 0.0)
-    monkeypatch.setattr(serving_layer.narration, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(serving_layer.narration, "REPEATED_EVERY", 0.01)
     narrated: list[str] = []
     third = threading.Event()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from batch_layer.blame import Blame, Event, blame
-from batch_layer.selects import Oracle, Services
+from batch_layer.selects import PastRows, Services
 from batch_layer.stalls import Watching, Work, unwatched
 from lamina.operations import applying
 from lamina.reports.blame_lines import show
@@ -109,13 +109,13 @@ def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(
     newest = micro_batches(blamed(deployed, "totals", limit=1))
     assert [(event.micro_batches, moved(event, "events")) for event in newest] == [(3, [(0, 15)]), (1, [(15, 18)])]
     asked = list[tuple[int, int]]()
-    touch_key = Oracle.records_touch_key
+    touch_key = PastRows.records_touch_key
 
-    def counted(self: Oracle, spans: Sequence[tuple[int, int]]) -> list[bool]:
+    def counted(self: PastRows, spans: Sequence[tuple[int, int]]) -> list[bool]:
         asked.extend(spans)
         return touch_key(self, spans)
 
-    monkeypatch.setattr(Oracle, "records_touch_key", counted)
+    monkeypatch.setattr(PastRows, "records_touch_key", counted)
     with pytest.raises(LaminaError, match="no such row"):
         blamed(deployed, "hourly", HOUR, "XX")
     assert len(asked) == 1, "no micro-batch is looked into, as all of them together have no such row"

@@ -17,6 +17,7 @@ from tests.fix_registry import in_frame
 from tests.laws.engines import Engines, raw_of
 from tests.laws.test_formats import avro, declared
 from view_algebra import compile_catalog
+from view_algebra.formats import decodings
 from view_algebra.formats.avro_columns import directly
 from view_algebra.formats.interface import DirectColumn, Schema
 

@@ -35,7 +35,7 @@ def failing_rows(world: World, **files: str) -> dict[str, int]:
     with world.database.begin() as connection:
         trial = view_checks.trial_of_catalog(connection, registry.catalog_after_apply(connection, catalog), [])
         verdicts = [
-            verdict for name in trial.catalog.views for verdict in view_checks.of_trial(connection, trial, name)
+            verdict for name in trial.catalog.views for verdict in view_checks.run_on_trial(connection, trial, name)
         ]
     return {f"{verdict.view} {verdict.check}": verdict.failing for verdict in verdicts}
 
@@ -50,7 +50,7 @@ def test_a_view_that_reads_a_rebuilt_view_next_to_its_own_cells_is_checked(world
         assert catalog.views["amounts"].cell_tables
         assert catalog.views["amounts"].reads == ("many",)
         trial = view_checks.trial_of_handover(connection, catalog, [lookup.get(connection, id)])
-        assert [verdict.failing for verdict in view_checks.of_trial(connection, trial, "amounts")] == [0]
+        assert [verdict.failing for verdict in view_checks.run_on_trial(connection, trial, "amounts")] == [0]
 
 
 def test_a_check_keeps_its_literals(world: World) -> None:
@@ -77,7 +77,7 @@ def test_a_check_that_postgres_cannot_run_fails_alone(world: World) -> None:
     [broken] = [replace(check, failing="SELECT 1 / 0 AS s") for check in view.checks if check.name == "ratio"]
     checked = replace(view, checks=tuple(broken if check.name == "ratio" else check for check in view.checks))
     with world.database.snapshot() as connection:
-        live = view_checks.of_live(connection, replace(catalog, views={"joined": checked}), ["joined"])
+        live = view_checks.run_on_live(connection, replace(catalog, views={"joined": checked}), ["joined"])
     assert [verdict.sentence for verdict in live] == [
         'joined: its check ratio fails: {"error": "division by zero"}',
         'joined: its check some fails for 1 row, the first {"c": 3, "k": "y", "s": -3}',
