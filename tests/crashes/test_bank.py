@@ -46,7 +46,7 @@ ADDED_UP = """
 
 
 def account(dice: random.Random, id: int) -> dict[str, object]:
-    """An account, at any branch: one that moves takes its money along."""
+    """An account at a random branch. An account that moves takes its money along."""
     return {"id": id, "branch": dice.choice(["north", "south", "west"])}
 
 

@@ -49,7 +49,7 @@ QUICK = (
 
 @pytest.fixture(scope="module")
 def apart() -> Iterator[Embedded]:
-    """Services of these tests' own: nobody else's may be stopped."""
+    """Services of their own, since other tests' services must not be stopped."""
     home = new_home("chaos")
     try:
         embedded = Embedded(home, kafka_jvm_options=quick_java(home, "kafka"))

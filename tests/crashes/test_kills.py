@@ -101,7 +101,7 @@ def test_unique_events_tables_and_joins_survive_a_kill_anywhere_in_a_commit(
 def test_the_speed_layer_may_be_killed_repeatedly_during_a_replay(
     deployed: Deployed, lamina: CommandLine, spark: SparkSession
 ) -> None:
-    """Each process is killed within the first micro-batches that it commits, at a moment that nobody chose."""
+    """Each process is killed within the first micro-batches that it commits, at a random moment."""
     deployed.apply(**CATALOG)
     moments = random.Random(20)
     deployed.send("events", *(event(n) for n in range(20_000)))

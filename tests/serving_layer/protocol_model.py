@@ -809,7 +809,7 @@ class Model:
 
 
 def explore(model: Model, most: int = 2_000_000) -> Exploration:
-    """Visit every state that can be reached, breadth first, and stop at the first step that breaks the promise.
+    """Visits every state that can be reached, breadth first, and stops at the first step that breaks the promise.
 
     Breadth first, so the trace is a shortest one. Raises OverflowError past `most` states: a world too large to test.
     """

@@ -12,7 +12,7 @@ from serving_layer.postgres import courtesy
 from serving_layer.postgres.database import Database
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there is it known how nice a process is")
+@pytest.mark.skipif(sys.platform != "linux", reason="niceness is only known on Linux")
 def test_only_a_backend_with_lowered_priority_stands_back_and_leaves_the_pool(serving: Database) -> None:
     with serving.begin() as patient, serving.begin() as other:
         courtesy.stand_back(patient)

@@ -54,7 +54,7 @@ def test_a_view_that_reads_a_rebuilt_view_next_to_its_own_cells_is_checked(world
 
 
 def test_a_check_keeps_its_literals(world: World) -> None:
-    """Whatever relation they look like."""
+    """A literal may look like the name of a relation."""
     texts = "'analytics.joined', 'order.published.v1', 'published.sums'"
     checked = (
         f"CREATE VIEW texts AS SELECT k, explode(array({texts})) AS t FROM sums;"

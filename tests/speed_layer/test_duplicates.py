@@ -44,13 +44,13 @@ def sent_at(deployed: Deployed, milliseconds: int, *values: dict[str, object], p
     deployed.producer.flush()
 
 
-def reported(deployed: Deployed) -> tuple[int, int]:
+def duplicates_and_conflicts(deployed: Deployed) -> tuple[int, int]:
     """The numbers of duplicates and of conflicts."""
     duplicates, conflicts = one(deployed.owner("SELECT duplicates, conflicts FROM lamina.query"))
     return duplicates, conflicts
 
 
-def stops(deployed: Deployed, place: str, times: int = 1) -> Callable[[], None]:
+def failing_at(deployed: Deployed, place: str, times: int = 1) -> Callable[[], None]:
     """Makes the speed layer fail at a point, until the returned function is called."""
     left = [times]
 
@@ -62,10 +62,10 @@ def stops(deployed: Deployed, place: str, times: int = 1) -> Callable[[], None]:
     before = deployed.deployment.at
     deployed.deployment.at = at
 
-    def mended() -> None:
+    def restore() -> None:
         deployed.deployment.at = before
 
-    return mended
+    return restore
 
 
 def test_an_event_counts_once_in_every_view_of_its_stream(deployed: Deployed) -> None:
@@ -77,7 +77,7 @@ def test_an_event_counts_once_in_every_view_of_its_stream(deployed: Deployed) ->
     deployed.catch_up()
     assert deployed.rows(ALL) == [(4, 4)]
     assert sorted(deployed.rows("SELECT id, till FROM receipts")) == [(1, "a"), (1, "b"), (2, "a"), (3, "a")]
-    assert reported(deployed) == (3, 0)
+    assert duplicates_and_conflicts(deployed) == (3, 0)
     assert {proof.differing for proof in deployed.deployment.batch.rebuild()} == {0}
     deployed.send("payments", payment(3), payment(4), partition=0)  # across the cut
     deployed.catch_up()
@@ -113,7 +113,7 @@ def test_an_event_without_an_id_is_not_a_copy_and_a_bad_record_claims_no_id(depl
     deployed.send("payments", payment(None), payment(7))
     deployed.catch_up()
     assert deployed.rows(ALL) == [(6, 6)]
-    assert reported(deployed) == (0, 0)
+    assert duplicates_and_conflicts(deployed) == (0, 0)
     deployed.check()
 
 
@@ -121,12 +121,12 @@ def test_an_event_without_an_id_is_not_a_copy_and_a_bad_record_claims_no_id(depl
 def test_a_micro_batch_that_fails_leaves_no_id_behind(deployed: Deployed, place: str) -> None:
     deployed.apply(payments=PAYMENTS, **VIEWS)
     deployed.send("payments", *(payment(id) for id in range(20)), *(payment(id) for id in range(20)))
-    mended = stops(deployed, place)
+    restore = failing_at(deployed, place)
     with deployed.speed(max_records=7):
         deployed.wait_for("payments")
-    mended()
+    restore()
     assert deployed.rows(ALL) == [(20, 20)]
-    assert reported(deployed) == (20, 0)
+    assert duplicates_and_conflicts(deployed) == (20, 0)
     deployed.check()
 
 
@@ -137,10 +137,10 @@ def test_a_rebuild_counts_the_least_copy_even_if_another_came_first(deployed: De
     sent_at(deployed, NOON + 10, payment(7, amount=9), payment(8, amount=5), partition=1)  # one differs, one does not
     deployed.catch_up()
     assert deployed.rows(ALL) == [(2, 6)]
-    assert reported(deployed) == (2, 1)
+    assert duplicates_and_conflicts(deployed) == (2, 1)
     sent_at(deployed, NOON + 10, payment(7, amount=9), partition=2)  # a conflict is counted once
     deployed.catch_up()
-    assert reported(deployed) == (3, 1)
+    assert duplicates_and_conflicts(deployed) == (3, 1)
     assert {proof.view: proof.differing > 0 for proof in deployed.deployment.batch.rebuild()} == dict.fromkeys(
         VIEWS, True
     )
@@ -158,14 +158,14 @@ def test_a_duplicate_after_the_horizon_is_corrected_by_the_next_rebuild(deployed
     deployed.catch_up()
     sent_at(deployed, NOON + 59 * minutes, payment(1), partition=1)
     deployed.catch_up()
-    assert reported(deployed) == (1, 0), "within the horizon"
+    assert duplicates_and_conflicts(deployed) == (1, 0), "within the horizon"
     for partition in range(3):
         sent_at(deployed, NOON + 200 * minutes, payment(200 + partition), partition=partition)
         deployed.catch_up()
         sent_at(deployed, NOON + 200 * minutes, payment(1), partition=partition)
         deployed.catch_up()
     assert deployed.rows(ALL) == [(8, 8)], "known until the last partition has passed the horizon, then counted again"
-    assert reported(deployed) == (3, 0)
+    assert duplicates_and_conflicts(deployed) == (3, 0)
     names = {name for (name,) in deployed.owner("SELECT 'ids_' || id FROM lamina.ids")}
     dropping.drop_unused(deployed.deployment.database)
     left = "SELECT relname FROM pg_class WHERE relname ~ '^ids_[0-9]+$' AND relkind = 'r'"
@@ -201,7 +201,7 @@ def test_a_leap_gathers_the_ids_below_its_cut(deployed: Deployed) -> None:
     deployed.send("payments", payment(2), payment(3), payment(3))
     deployed.deployment.batch.rebuild(leap=True)
     assert deployed.rows(ALL) == [(3, 3)]
-    assert reported(deployed) == (2, 0)
+    assert duplicates_and_conflicts(deployed) == (2, 0)
     deployed.send("payments", payment(1), payment(3), payment(4))
     deployed.catch_up()
     assert deployed.rows(ALL) == [(4, 4)]

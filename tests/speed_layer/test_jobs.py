@@ -11,7 +11,7 @@ from speed_layer.jobs import Jobs
 
 SECONDS = 6.0
 BRIEFLY = 0.1
-"""Ten times this has passed when it is asked for, so processor time does not matter."""
+"""Ten times this has passed before the question, so processor time does not matter."""
 SLEEPS = f"reflect('java.lang.Thread', 'sleep', CAST({int((SECONDS + 60) * 1000)} + id AS BIGINT))"
 
 

@@ -123,7 +123,7 @@ def test_log_times_are_needed_only_if_a_text_reads_them() -> None:
 def test_log_times_do_not_depend_on_micro_batches(
     reached: dict[int, int], records: list[tuple[int, int]], cut: int
 ) -> None:
-    """Those of two micro-batches, one after the other, are those of both together."""
+    """Two micro-batches in a row have the log times of both together."""
     before = {TopicPartition("t", partition): time for partition, time in reached.items()}
     rows = [(partition, offset, time) for offset, (partition, time) in enumerate(records)]
     whole, _ = _log_times(rows, before)

@@ -16,9 +16,9 @@ WHOLE = OffsetRange(Offsets.of("t", {0: 0, 1: 100}), Offsets.of("t", {0: 1000, 1
 
 @dataclass
 class Takes:
-    """Answers as a process would in which the record at an offset takes so many seconds, and any other one a hundredth.
+    """Answers like a process in which some records take these seconds, and any other record 0.01 s.
 
-    killed: how often it was.
+    killed: the number of kills
     """
 
     seconds: Mapping[tuple[int, int], float]

@@ -51,7 +51,7 @@ def records(deployed: Deployed, *names: str) -> list[Any]:
 
 
 def hurried() -> float:
-    """Minutes pass as seconds: who left a shared run may soon come back."""
+    """Minutes pass as seconds, so a query that left a shared run soon returns."""
     return 60 * time.monotonic()
 
 
@@ -146,7 +146,7 @@ def test_a_topic_whose_end_was_lost_stops_its_source_and_no_other(deployed: Depl
 
 
 def test_an_unanswered_topic_delays_no_other_source(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a partition without a leader: the brokers answer, and any question about this topic fails."""
+    """As if a partition had no leader: the brokers answer, and any question about this topic fails."""
     apply(deployed, "a", "b", "c")
     topic, brokers, latest = deployed.topic("a"), deployed.deployment.brokers, Brokers.latest
 

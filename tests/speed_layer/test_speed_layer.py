@@ -52,14 +52,14 @@ def test_a_late_record_corrects_its_window_at_once(deployed: Deployed) -> None:
 
 
 def take_any_time(kafka_admin: KafkaAdminClient, topic: str) -> None:
-    """Lets a topic take times that are far from now, as brokers of others may."""
+    """Lets a topic accept times far from now, as other people's brokers may."""
     limits = dict.fromkeys(("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"), str(2**63 - 1))
     kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, limits)])
 
 
 def send_at(deployed: Deployed, topic: str, value: bytes, milliseconds: int, partition: int = 0) -> None:
-    """A record of that time, as soon as the broker has heard that it takes it."""
-    # One that is idempotent is of no more use once a record of its was refused.
+    """Sends a record with that time, once the broker has learned that the topic accepts it."""
+    # An idempotent producer is unusable after a refused record.
     producer = KafkaProducer(bootstrap_servers=deployed.deployment.settings.kafka, enable_idempotence=False)
 
     def taken() -> bool:
