@@ -8,7 +8,7 @@ declared, read or kept has changed. Meanwhile, micro-batches feed the old versio
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -80,7 +80,10 @@ class _Apply:
     before: Mapping[str, str]
 
     def seal(self) -> int:
-        return _seal(self.batch, self._announce, self._open)
+        await_prepared(self.batch, self.batch.database.retrying(self._announce))
+        id = self.batch.database.retrying(self._open)
+        self.batch.at("after seal")
+        return id
 
     def _announce(self, connection: Connection) -> set[str]:
         after, wanted = registry.to_compute(connection, self.target.catalog, _allowed(connection, self.target))
@@ -91,12 +94,11 @@ class _Apply:
         after, wanted = registry.to_compute(connection, self.target.catalog, changes)
         unread = registry.unread_sources(deployed(connection), wanted)
         ends = {name: _end(self.batch, after.sources[name]) for name in unread}
-        left = resume(connection, self.batch, APPLY, wanted, after)
-        if left is not None:
-            return left
-        id = begin(connection, wanted, APPLY)
-        registry.open_changed(connection, self.target.catalog, changes, self.target.topics, ends, id)
-        return record_opened(connection, self.batch, id, wanted)
+        id, is_new = resume_or_begin(connection, self.batch, APPLY, wanted, after)
+        if is_new:
+            registry.open_changed(connection, self.target.catalog, changes, self.target.topics, ends, id)
+            record_opened(connection, self.batch, id, wanted)
+        return id
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:
         new_sources.catch_up(self.batch, id)
@@ -134,7 +136,10 @@ class _Preview:
     catalog: Catalog
 
     def seal(self) -> int:
-        return _seal(self.batch, self._announce, self._open)
+        await_prepared(self.batch, self.batch.database.retrying(self._announce))
+        id = self.batch.database.retrying(self._open)
+        self.batch.at("after seal")
+        return id
 
     def _announce(self, connection: Connection) -> set[str]:
         after = previews.previewed_catalog(connection, self.catalog)
@@ -144,12 +149,11 @@ class _Preview:
         after = previews.previewed_catalog(connection, self.catalog)
         lacking = previews.uncomputed_views(connection, after)
         purpose = Purpose(RebuildKind.PREVIEW, self.name)
-        left = resume(connection, self.batch, purpose, lacking, after)
-        if left is not None:
-            return left
-        id = begin(connection, lacking, purpose)
-        registry.open_versions(connection, lacking, after, id)
-        return record_opened(connection, self.batch, id, lacking)
+        id, is_new = resume_or_begin(connection, self.batch, purpose, lacking, after)
+        if is_new:
+            registry.open_versions(connection, lacking, after, id)
+            record_opened(connection, self.batch, id, lacking)
+        return id
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:  # noqa: ARG002 (a preview may differ)
         with self.batch.database.begin() as connection:
@@ -170,51 +174,39 @@ class _Preview:
         renew(self.batch.database, self.batch.tell, step)
 
 
-def _seal(
-    batch: BatchLayer, announce: Callable[[Connection], set[str]], open_versions: Callable[[Connection], int]
-) -> int:
-    """Opens new versions once busy writers have prepared for them, while Spark starts.
-
-    announce: returns the tables of cells that writers prepare for
-    open_versions: returns the id of the rebuild
-    """
-    soon, announced = batch.database.retrying(announce), time.monotonic()
+def await_prepared(batch: BatchLayer, tables: Collection[str]) -> None:
+    """Waits until busy writers have prepared for these tables of cells. Meanwhile, Spark starts."""
+    announced = time.monotonic()
     batch.spark()
-    are_awaited = partial(registry.are_awaited, names=soon)
+    are_awaited = partial(registry.are_awaited, names=tables)
     while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
         time.sleep(0.1)
     batch.at("after announcing")
-    id = batch.database.retrying(open_versions)
-    batch.at("after seal")
-    return id
 
 
-def resume(
+def resume_or_begin(
     connection: Connection, batch: BatchLayer, purpose: Purpose, new: Sequence[View], catalog: Catalog
-) -> int | None:
-    """Resumes the rebuild of a dead apply that computes these versions of a catalog. None if there is none."""
+) -> tuple[int, bool]:
+    """Resumes the rebuild of a dead apply that computes these versions of a catalog, or begins one.
+
+    Returns its id, and True if it is new, so that its generations are to be opened.
+    """
     wanted = {view.name: (view.version, {name: catalog.sources[name] for name in view.fed_by}) for view in new}
     left = rebuilds.left_by_apply(connection)
-    if left is None or _versions_of(connection, left) != wanted:
-        return None
-    batch.tell(f"continues rebuild {left}, which an earlier apply left unfinished: {', '.join(wanted)}")
-    rebuilds.resume(connection, left, purpose)
-    return left
-
-
-def begin(connection: Connection, new: Sequence[View], purpose: Purpose) -> int:
-    """Begins a rebuild of new versions, in which their generations are to be opened."""
-    id = rebuilds.begin(connection, sorted(view.name for view in new), purpose=purpose)
+    if left is not None and _versions_of(connection, left) == wanted:
+        batch.tell(f"continues rebuild {left}, which an earlier apply left unfinished: {', '.join(wanted)}")
+        rebuilds.resume(connection, left, purpose)
+        return left, False
+    id = rebuilds.begin(connection, sorted(wanted), purpose=purpose)
     fed_by = {name for view in new for name in view.fed_by}
     registry.retire_leftovers(connection, also_lock=fed_by & progress.queries(connection).keys())
-    return id
+    return id, True
 
 
-def record_opened(connection: Connection, batch: BatchLayer, id: int, new: Sequence[View]) -> int:
-    """Records that the generations of a rebuild are open, and returns its id."""
+def record_opened(connection: Connection, batch: BatchLayer, id: int, new: Sequence[View]) -> None:
+    """Records that the generations of a rebuild are open."""
     rebuilds.record_finished(connection, id, Step.SEAL)
     batch.tell(f"computing new versions of {', '.join(view.name for view in new)}; readers keep reading the old ones")
-    return id
 
 
 def _versions_of(connection: Connection, id: int) -> dict[str, tuple[str, dict[str, Source]]]:

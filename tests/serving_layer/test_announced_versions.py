@@ -149,7 +149,7 @@ def test_a_dead_apply_is_not_resumed_if_its_source_reads_another_topic(world: Wo
     for wanted, resumed in ((catalog, True), (other, False)):
         with world.database.begin() as connection:
             versions = [catalog.views["sums"]]
-            opened = reprocess.resume(connection, batch, rebuilds.APPLY, versions, wanted)
-            assert (opened == id) == resumed
+            opened, is_new = reprocess.resume_or_begin(connection, batch, rebuilds.APPLY, versions, wanted)
+            assert (opened == id, is_new) == (resumed, not resumed)
     with world.database.begin() as connection:
         world.apply(connection)
