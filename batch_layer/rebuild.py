@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from batch_layer import compute, new_sources, renewals
+from batch_layer import compute, failures, new_sources, renewals
 from batch_layer.archiving import Logs
 from batch_layer.compute import SharedRecords
 from batch_layer.leap import Leap
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
 from batch_layer.verdicts import held_views, run_checks
-from master_log.causes import SPARK_ERRORS, cause
+from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
@@ -33,7 +33,7 @@ from serving_layer.change import registry, view_checks
 from serving_layer.change.view_checks import Trial, Verdict
 from serving_layer.narration import waited_for, waiting
 from serving_layer.postgres import courtesy
-from serving_layer.postgres.database import Connection, Database, PostgresAway, PostgresError, is_lock_timeout
+from serving_layer.postgres.database import Connection, Database
 from serving_layer.postgres.states import GenerationState, RebuildState, Step, Stop
 from serving_layer.promise import generations, loading, overwriting, progress, proof, rebuilds
 from serving_layer.promise.proof import Proof
@@ -126,7 +126,7 @@ class BatchLayer:
                 self.record_failure(id, error)
                 raise
         if left_out:
-            raise _not_computed(left_out)
+            raise failures.not_computed(left_out)
         return proofs
 
     def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
@@ -198,9 +198,9 @@ class BatchLayer:
                 except (*SPARK_ERRORS, Stalled) as error:
                     if run.is_resumable:
                         raise
-                    reasons[new.view] = _reason(error)
+                    reasons[new.view] = failures.reason(error)
                     if run.leap or len(reasons) == len(sealed):
-                        raise _not_computed(reasons) from error
+                        raise failures.not_computed(reasons) from error
                     self.tell(f"{new.view}: Spark cannot compute it, so it is left out and stays as it is")
                     self.database.retrying(partial(generations.retire, ids=[new.id]))
                     shared.forget()  # with Spark's process, if it was ended
@@ -310,8 +310,8 @@ class BatchLayer:
             return None
         with self.database.begin() as connection:
             proof.record(connection, result, rebuild)
-        of_both = f" of both versions compared ({', '.join(result.shared)})" if result.shared else " compared"
-        self.tell(f"{result.view}: {result.cells:,} cells{of_both}, {result.differing:,} differ")
+        both_versions = f" of both versions compared ({', '.join(result.shared)})" if result.shared else " compared"
+        self.tell(f"{result.view}: {result.cells:,} cells{both_versions}, {result.differing:,} differ")
         return result
 
     @waited_for("running the checks over the new rows")
@@ -334,37 +334,49 @@ class BatchLayer:
         self.observer.checked(verdicts)
         return verdicts
 
-    @waited_for("noting the cells that differ, and handing over")
-    def hand_over(self, id: int, names: Sequence[str] = (), *, anyway: bool = False) -> list[str]:
+    def hand_over(self, id: int) -> list[str]:
         """Lets readers read the new generations, all at once. Returns the views that are held back.
 
-        A view is held back by its proof, by a check, or because a view that it was checked with is held back. `anyway`
-        hands over the named views (all, if none is named) nevertheless, also after the rebuild. A generation that was
-        rolled back since is not handed over again. A leap hands over all or nothing: a check that blocks refuses it.
+        A view is held back by its proof, by a check, or because a view that it was checked with is held back. A
+        generation that was rolled back since is not handed over again. A leap hands over all or nothing: a check that
+        blocks refuses it.
         """
+        return self._hand_over(id, released=None)
+
+    def release(self, id: int, names: Sequence[str] = ()) -> list[str]:
+        """Hands over the named views, or all, even if they are held back, also after the rebuild.
+
+        Returns the views that stay held back.
+        """
+        return self._hand_over(id, released=names)
+
+    @waited_for("noting the cells that differ, and handing over")
+    def _hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:
         self._note_differences(id)
         landing = self._leap.gather(id)
 
         def step(connection: Connection) -> list[str]:
-            run = rebuilds.lock_running(connection, id, or_held=anyway)
-            run.check_names(names)
+            run = rebuilds.lock_running(connection, id, or_held=released is not None)
+            run.check_names(released or ())
             fed = {name for new in lookup.generations_of_rebuild(connection, id) for name in new.queries}
             progress.lock(connection, fed | (landing.to.keys() & progress.queries(connection).keys()))
-            sealed = lookup.generations_of_rebuild(
-                connection, id
-            )  # read under the lock: an apply may have dropped a view before
+            # Read under the lock: an apply may have dropped a view before.
+            sealed = lookup.generations_of_rebuild(connection, id)
             unread = [new for new in sealed if not new.was_shown]
             if run.leap and (run.is_handed_over or (sealed and not unread)):
                 return []  # the step is being repeated
             if not sealed and not landing.to:
                 raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
             ready = sealed if run.leap else lookup.newer(connection, unread)
-            everything = anyway and (run.leap or not names)
-            held = [] if everything else held_views(connection, run, ready, names if anyway else ())
+            release_all = released is not None and (run.leap or not released)
+            held = [] if release_all else held_views(connection, run, ready, released or ())
+            new = [new for new in ready if new.view not in held]
             if run.leap:
                 self._leap.land(connection, id, ready, landing)
+            elif released is not None and not new:
+                raise failures.nothing_to_release(id)
             else:
-                _publish(connection, id, [new for new in ready if new.view not in held], held, anyway=anyway)
+                _publish(connection, id, new, held)
             views.serve(connection)
             rebuilds.record_finished(connection, id, Step.HAND_OVER)
             if run.state is RebuildState.HELD and not held:
@@ -418,38 +430,17 @@ class BatchLayer:
                 state = RebuildState.HELD
             else:
                 state = RebuildState.FAILED if left_out else RebuildState.DONE
-            rebuilds.end(connection, id, state, _not_computed(left_out).what if left_out else None)
+            rebuilds.end(connection, id, state, failures.not_computed(left_out).what if left_out else None)
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)
         self.at("after retire")
 
     def record_failure(self, id: int, error: BaseException) -> None:
-        """Records why a rebuild failed and retires its generations, unless an apply or a preview can be resumed.
-
-        They can be resumed after Ctrl-C, and if a reader or another command was in the way. If Postgres is away, the
-        next rebuild finds this one dead.
-        """
-        interrupted = isinstance(error, KeyboardInterrupt)
-        if interrupted:
+        """Records why a rebuild failed: see `failures.record`. Ctrl-C also ends Spark."""
+        if isinstance(error, KeyboardInterrupt):
             self.give_up()
-
-        def step(connection: Connection) -> tuple[Rebuild, bool]:
-            run = rebuilds.get(connection, id)
-            stays = run.is_resumable and (interrupted or _is_in_the_way(error))
-            if not stays:
-                rebuilds.fail(connection, id, error)
-                registry.retire_leftovers(connection)
-            elif interrupted:
-                rebuilds.interrupt(connection, id)
-            return run, stays
-
-        with suppress(PostgresAway, PostgresError):
-            run, stays = self.database.retrying(step)
-            if interrupted:
-                self.tell(_after_interrupt(run))
-            if not stays:
-                dropping.drop_unused(self.database)
+        failures.record(self.database, id, error, self.tell)
 
     def abandon(self, id: int) -> None:
         """Gives a rebuild up and retires its generations. Readers see no change."""
@@ -518,50 +509,9 @@ class _Recompute:
             self.batch.tell(f"held back, and read as before: {', '.join(held)}")
 
 
-def _publish(
-    connection: Connection, id: int, ready: Sequence[Generation], held: Sequence[str], *, anyway: bool
-) -> None:
+def _publish(connection: Connection, id: int, ready: Sequence[Generation], held: Sequence[str]) -> None:
     """Hands these generations of a rebuild over, with the results of their checks."""
     handed_over = {new.view: new.id for new in ready}
-    if anyway and not handed_over:
-        raise LaminaError(
-            f"Rebuild {id} has nothing left to hand over",
-            evidence="its views are read from later generations, or were rolled back from these",
-            way_out="`lamina rebuild` computes them again. `lamina rollback VIEW` returns to earlier ones.",
-        )
     generations.hand_over(connection, handed_over)
     verdicts = view_checks.results(connection, id)
     view_checks.replace_live(connection, [verdict for verdict in verdicts if not held or verdict.view in handed_over])
-
-
-def _is_in_the_way(error: BaseException) -> bool:
-    """True if a reader or another command kept views from moving to their new versions."""
-    return isinstance(error, rebuilds.Postponed) or (isinstance(error, PostgresError) and is_lock_timeout(error))
-
-
-def _after_interrupt(run: Rebuild) -> str:
-    """The sentence for a person who has interrupted a rebuild in this state."""
-    if run.state is not RebuildState.RUNNING:
-        return f"rebuild {run.id} had ended: it is {run.state}"
-    if run.is_handed_over:
-        return "readers already see the new rows, and the next apply or rebuild removes the old tables"
-    if run.is_resumable:
-        return (
-            f"rebuild {run.id} is interrupted, and nothing that is read has changed. The same command resumes it until"
-            f" another apply or rebuild begins, and `lamina step abandon --rebuild {run.id}` gives it up"
-        )
-    return f"rebuild {run.id} is given up: nothing that is read has changed"
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, Stalled):
-        return f"{error.what.partition(': ')[2]}: {error.evidence}. {error.way_out}"
-    return cause(str(error))
-
-
-def _not_computed(reasons: Mapping[str, str]) -> LaminaError:
-    return LaminaError(
-        f"Spark could not compute {', '.join(reasons)}",
-        evidence="\n".join(f"{name}: {reason}" for name, reason in reasons.items()),
-        way_out="These views stay as they are. Correct the cause of each error, and rebuild them.",
-    )

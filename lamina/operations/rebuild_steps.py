@@ -55,8 +55,8 @@ def seal(deployment: Deployment, views: Sequence[str], *, leap: bool, by: Schedu
 
 
 def hand_over(deployment: Deployment, id: int, names: Sequence[str] = (), *, anyway: bool) -> list[str]:
-    """Publishes the new generations. Returns the views that are held back. `anyway` publishes `names` all the same."""
-    held = deployment.batch.hand_over(id, names, anyway=anyway)
+    """Publishes the new generations. Returns the views that are held back. `anyway` releases `names`, or all."""
+    held = deployment.batch.release(id, names) if anyway else deployment.batch.hand_over(id)
     runs = _resumed_runs(deployment, id)
     if runs.started:
         with deployment.database.begin() as connection:

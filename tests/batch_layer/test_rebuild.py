@@ -336,7 +336,7 @@ def test_a_proof_finds_a_wrong_cell_and_a_policy_may_hold_the_view_back(deployed
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM sums")) != (31,), "it is held back under its new name, too"
     roll_back(deployed.deployment.database, "clicks", print)
-    deployed.deployment.batch.hand_over(rebuild, anyway=True)
+    deployed.deployment.batch.release(rebuild)
     assert one(deployed.rows("SELECT events FROM sums")) == (31,), "what was held was kept current"
     assert not any("holds it back" in alarm for alarm in read_alarms(deployed.deployment))
     with deployed.deployment.database.begin() as connection:
@@ -344,7 +344,7 @@ def test_a_proof_finds_a_wrong_cell_and_a_policy_may_hold_the_view_back(deployed
     deployed.deployment.batch.rebuild(["clicks"])
     deployed.check()
     with pytest.raises(LaminaError, match=f"Rebuild {rebuild} is done"):
-        deployed.deployment.batch.hand_over(rebuild, anyway=True)
+        deployed.deployment.batch.release(rebuild)
 
 
 def test_a_running_speed_layer_waits_for_a_leap_and_continues_from_it(deployed: Deployed) -> None:

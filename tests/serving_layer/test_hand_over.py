@@ -61,7 +61,7 @@ def test_an_enforced_hand_over_releases_only_the_views_that_the_named_ones_hold_
         assert raised == []
         return
     assert any(f"`lamina step hand-over --anyway sums --rebuild {id}`" in alarm for alarm in raised)
-    left = batch.hand_over(id, ["sums"], anyway=True)
+    left = batch.release(id, ["sums"])
     assert set(new) - set(left) == released
     with world.database.begin() as connection:
         published = lookup.published(connection)
