@@ -32,6 +32,8 @@ LONGEST = (
     "crashes/test_chaos.py",
     "acceptance/test_demo.py",
     "batch_layer/test_rebuild.py",
+    "batch_layer/test_rebuild_steps.py",
+    "batch_layer/test_hard_values.py",
     "batch_layer/test_stalls.py",
     "acceptance/test_ask_again.py",
     "acceptance/test_up.py",
