@@ -14,6 +14,7 @@ from sqlalchemy import Connection, text
 
 from serving_layer.catalog.lookup import HELD
 from serving_layer.postgres.phases import PHASES
+from view_algebra.compiled import NULLED
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ FROM lamina.publication AS p JOIN lamina.generation_cells AS c ON c.generation =
 
 _OFFSETS = "SELECT query, sum(next_offset - start_offset) AS offsets FROM lamina.progress GROUP BY query"
 
-_BAD = """
-SELECT source, records, starts_with(error, 'counted, with NULL for a field: ') AS counts FROM lamina.bad_count"""
+_BAD = f"""
+SELECT source, records, starts_with(error, '{NULLED}') AS counts FROM lamina.bad_count"""
 
 _SKIPPED = """
 SELECT q.name AS source, count(s.topic_id) AS records

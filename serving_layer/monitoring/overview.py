@@ -12,12 +12,14 @@ from sqlalchemy import Connection, text
 
 from serving_layer.catalog.lookup import HELD
 from serving_layer.monitoring.freshness_history import is_late
+from serving_layer.postgres.cells import ESTIMATED
 from serving_layer.postgres.states import WriterKind
 
 MOST_BAD = 10_001
 """Bad records of the last hour that are counted: one more than the page writes out."""
 
-_STATEMENT = text(Path(__file__).with_name("overview.sql").read_text().replace("{held}", HELD))
+_TEMPLATE = Path(__file__).with_name("overview.sql").read_text()
+_STATEMENT = text(_TEMPLATE.replace("{held}", HELD).replace("{estimated}", ESTIMATED))
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ proved AS (
   FROM lamina.proof ORDER BY view, proved_at DESC
 ),
 shown AS (
-  SELECT p.view, p.generation, CASE WHEN bool_and(t.reltuples >= 0 OR pg_stat_get_live_tuples(t.oid) > 0)
-              THEN sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))::bigint END AS cells
+  SELECT p.view, p.generation, {estimated} AS cells
   FROM lamina.publication AS p
   JOIN lamina.generation_cells AS c ON c.generation = p.generation
   JOIN pg_class AS t ON t.oid = to_regclass(c.place)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from serving_layer.catalog.lookup import HELD
 from serving_layer.monitoring.freshness_history import is_late
+from serving_layer.postgres.cells import ESTIMATED
 from serving_layer.postgres.phases import PHASES
 
 REASONS = 20
@@ -41,8 +42,7 @@ SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source 
 
 _VIEW = text(f"""
 SELECT f.seconds_behind, f.fresh_within, f.generation,
-       (SELECT CASE WHEN bool_and(t.reltuples >= 0 OR pg_stat_get_live_tuples(t.oid) > 0)
-                     THEN sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))::bigint END
+       (SELECT {ESTIMATED}
         FROM lamina.generation_cells AS c JOIN pg_class AS t ON t.oid = to_regclass(c.place)
         WHERE c.generation = f.generation) AS cells,
        v.name IN (SELECT view FROM ({HELD}) AS held) AS held,

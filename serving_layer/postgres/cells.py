@@ -20,6 +20,12 @@ from serving_layer.postgres.copying import Rows
 from view_algebra.compiled import CellTable
 
 
+ESTIMATED = """\
+CASE WHEN bool_and(t.reltuples >= 0 OR pg_stat_get_live_tuples(t.oid) > 0)
+  THEN sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))::bigint END"""
+"""SQL of Postgres' estimate of the cells in the tables `t` of pg_class, or NULL until it has estimated each."""
+
+
 class CellColumns(NamedTuple):
     """The columns of a table of cells.
 
