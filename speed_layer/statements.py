@@ -213,11 +213,11 @@ def result_of(fused: Fused, statement: DataFrame) -> Result:
     names = [column.name for column in fused.columns]
     for batch in batches(statement):
         table = pa.Table.from_batches([batch])
-        of_records = table.filter(pyarrow.compute.equal(table.column("v"), 0))
+        record_rows = table.filter(pyarrow.compute.equal(table.column("v"), 0))
         if fused.partition:
-            by_partition |= _newest_by_partition(of_records, fused.partition)
-            of_records = of_records.filter(pyarrow.compute.greater(of_records.column("p0"), 0))
-        some_bad = some_bad or of_records.num_rows > 0
+            by_partition |= _newest_by_partition(record_rows, fused.partition)
+            record_rows = record_rows.filter(pyarrow.compute.greater(record_rows.column("p0"), 0))
+        some_bad = some_bad or record_rows.num_rows > 0
         latest: datetime | None = pyarrow.compute.max(table.column("newest")).as_py()
         newest = max((time for time in (newest, latest) if time is not None), default=None)
         rows.add(table.select(names))

@@ -37,6 +37,9 @@ from view_algebra.compiled import Catalog, Check, View, reading, stem
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, quoted
 
+STALE = " before the rename"
+"""Makes the recorded content of a view differ from every other, so that `views.serve` replaces the view."""
+
 
 def declared_renames(before: Catalog, after: Catalog) -> dict[str, str]:
     """The old name of each view to be renamed, except renames that were applied or whose old view does not exist."""
@@ -123,7 +126,7 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
     for name, compiled in now.views.items():
         values: dict[str, object] = {"final": compiled.final, "reads": list(compiled.reads)}
         if set(compiled.reads) & set(names.values()):  # Postgres' view follows the rename, and its text does not
-            values["served"] = view.c.served + " before the rename"
+            values["served"] = view.c.served + STALE
         connection.execute(update(view).where(view.c.name == name).values(values))
     _move_versions(connection, names)
     return now
@@ -166,14 +169,14 @@ def _move_cells(connection: Connection, compiled: View, new: str) -> None:
     for row in connection.execute(select(cell_table).where(cell_table.c.view == compiled.name)).mappings().all():
         old, name = row["name"], _table(row["name"], compiled.name, new, row["version"])
         connection.execute(insert(cell_table).values({**row, "name": name, "view": new}))
-        of_it = generation_cells.c.cell_table == old
+        old_rows = generation_cells.c.cell_table == old
         _rename_realtime(connection, old, name)
         columns = [literal(name) if c.name == "cell_table" else c for c in generation_cells.c]
         named = [c.name for c in generation_cells.c]
-        connection.execute(insert(generation_cells).from_select(named, select(*columns).where(of_it)))
+        connection.execute(insert(generation_cells).from_select(named, select(*columns).where(old_rows)))
         connection.execute(update(load).where(load.c.cell_table == old).values(cell_table=name))
         connection.execute(update(noted).where(noted.c.cell_table == old).values(cell_table=name))
-        connection.execute(delete(generation_cells).where(of_it))
+        connection.execute(delete(generation_cells).where(old_rows))
         connection.execute(delete(cell_table).where(cell_table.c.name == old))
 
 

@@ -19,7 +19,6 @@ from serving_layer.postgres.bookkeeping import cell_table
 from serving_layer.postgres.copying import Rows
 from view_algebra.compiled import CellTable
 
-
 ESTIMATED = """\
 CASE WHEN bool_and(t.reltuples >= 0 OR pg_stat_get_live_tuples(t.oid) > 0)
   THEN sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))::bigint END"""
@@ -99,11 +98,9 @@ def kept_since(table: CellColumns | CellTable, since: datetime | None) -> dateti
     return None if since is None or not table.retained else since - timedelta(microseconds=table.longer)
 
 
-def merge(
-    connection: Connection, statement: str, *, into: str, newest: int, cells: str, since: datetime | None
-) -> None:
+def merge(connection: Connection, statement: str, *, into: str, stamp: int, cells: str, since: datetime | None) -> None:
     """Folds `cells` (a table, or a SELECT in parentheses) into the table `into`. `statement` is the compiled merge."""
-    filled = statement.replace("{into}", into).replace("{generation}", str(newest)).replace("{cells}", cells)
+    filled = statement.replace("{into}", into).replace("{generation}", str(stamp)).replace("{cells}", cells)
     run(connection, filled.replace("{since}", str(since)))
 
 

@@ -187,9 +187,9 @@ def write(connection: Connection, name: str, lookup: IdLookup | None) -> None:
     tables = _tables(connection, name)
     for period in lookup.periods:
         table = tables[period] if period in tables else create(connection, name, period)
-        of_table = "" if period[0] is None else f" WHERE begins = {period[0]}"
+        period_condition = "" if period[0] is None else f" WHERE begins = {period[0]}"
         # In the order of the index, so its pages are touched one after the other.
-        run(connection, f"INSERT INTO {table} ({_NAMES}) SELECT {_NAMES} FROM fresh_ids{of_table} ORDER BY id")
+        run(connection, f"INSERT INTO {table} ({_NAMES}) SELECT {_NAMES} FROM fresh_ids{period_condition} ORDER BY id")
     for table in tables.values() if lookup.lesser.size else ():
         columns = ", ".join(f"{column} = lesser.{column}" for column in ("at", "partition", '"offset"', "content"))
         condition = "FROM lesser_ids AS lesser WHERE counted.id = lesser.id"

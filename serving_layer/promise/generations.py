@@ -373,7 +373,7 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
         end = max(row.absorbed, row.realtime if sealed_only else row.realtime + 1)
         for number in range(row.absorbed, end):
             realtime = cells.realtime_of(name, id, number)
-            cells.merge(connection, statement, into=row.place, newest=id, cells=realtime, since=opened.since)
+            cells.merge(connection, statement, into=row.place, stamp=id, cells=realtime, since=opened.since)
         # The tables are dropped later (`dropping.py`): here a DROP could wait for pg_dump, and micro-batches for it.
         connection.execute(_update_cells(id, name).values(absorbed=end))
 

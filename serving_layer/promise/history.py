@@ -142,13 +142,13 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
 
     A gap is a move of progress without a row. The caller reads in one snapshot, so rows and progress agree.
     """
-    requested, since = since, max(since, snapshot_time(connection) - timedelta(days=KEPT_DAYS))
+    reach = max(since, snapshot_time(connection) - timedelta(days=KEPT_DAYS))
     reached = {name: dict(progress.read(connection, [name])) for name in queries}
     ours = or_(history.c.query.in_(queries), history.c.view.in_(views))
     changes: list[Moved | Shown] = []
     first, gap = None, False
     # By id: a hand-over's row has the time at which its transaction began, and may follow rows with later times.
-    begin = select(func.min(history.c.id)).where(ours, history.c.at >= since).scalar_subquery()
+    begin = select(func.min(history.c.id)).where(ours, history.c.at >= reach).scalar_subquery()
     for row in connection.execute(select(history).where(ours, history.c.id >= begin).order_by(history.c.id.desc())):
         if row.query is None:
             changes.append(Shown(row.at, row.view, row.generation, row.definition))
@@ -162,11 +162,11 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
             changes.append(step)
         first = row
     begins = {name: Offsets(at) for name, at in reached.items()}
-    if gap or not all(_is_whole(connection, name, at, since) for name, at in begins.items()):
-        reaches_to = snapshot_time(connection) if first is None else first.at
+    if gap or not all(_is_whole(connection, name, at, reach) for name, at in begins.items()):
+        known_since = snapshot_time(connection) if first is None else first.at
     else:
-        reaches_to = since if requested < since else None
-    return History(changes[::-1], begins, _before(connection, views, None if first is None else first.id), reaches_to)
+        known_since = reach if since < reach else None
+    return History(changes[::-1], begins, _before(connection, views, None if first is None else first.id), known_since)
 
 
 def _is_whole(connection: Connection, name: str, begins: Offsets, since: datetime) -> bool:

@@ -84,9 +84,9 @@ def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
         by = Decoding.of(source)
         if by is None or not by.needs_registry or (names and name not in names):
             continue
-        of_errors = select(bad_count.c.error, bad_count.c.records).where(bad_count.c.source == name)
+        errors = select(bad_count.c.error, bad_count.c.records).where(bad_count.c.source == name)
         bad: dict[str, int] = {}
-        for error, records in connection.execute(of_errors):
+        for error, records in connection.execute(errors):
             if (id := frames.lacked(error)) is not None:
                 bad[id] = bad.get(id, 0) + records
         mine = (schema.c.topic == source.topic, schema.c.ask_again == by.ask_again)

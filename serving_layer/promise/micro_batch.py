@@ -64,13 +64,13 @@ class Outcome(Enum):
 class Fed:
     """A table of cells that a query maintains, of a generation that is building or live.
 
-    newest: the view's newest generation, stamped on every merged cell
+    stamp: the view's newest generation, written to every merged cell
     since: the beginning of the oldest groups that the generation keeps
     """
 
     cell_table: str
     generation: int
-    newest: int
+    stamp: int
     live: bool
     place: str
     realtime: int
@@ -110,7 +110,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
     with batch.timer.phase("merge"):
         for table in fed:
             fresh = read[table.cell_table]
-            cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
+            cells.merge(connection, table.merge, into=table.target, stamp=table.stamp, cells=fresh, since=table.since)
         quarantine.write(connection, batch.bad)
         progress.move(connection, batch.query, batch.range.end, batch.newest, batch.tails, batch.log_times)
         history.record_micro_batch(connection, batch.query, batch.range)

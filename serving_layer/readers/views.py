@@ -99,13 +99,13 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
             if row.kind == "derived" and set(row.reads) <= readable:
                 readable.add(row.name)
             final = _body(row, where)
-            body = json.dumps([final, row.columns, row.comment])
-            if row.name not in readable or ((again or row.served == body) and row.name not in missing):
+            content = json.dumps([final, row.columns, row.comment])
+            if row.name not in readable or ((again or row.served == content) and row.name not in missing):
                 continue
             missing |= _create(connection, row, final)
             for right in missing.pop(row.name, []):
                 _restore_right(connection, right)
-            connection.execute(update(view).where(view.c.name == row.name).values(served=body))
+            connection.execute(update(view).where(view.c.name == row.name).values(served=content))
             changed.append(row.name)
     connection.execute(update(view).where(view.c.name.in_(missing)).values(served=None))
     return changed
