@@ -109,5 +109,5 @@ def roll_back(database: Database, name: str, tell: Callable[[str], None]) -> tup
 
 def _analysts_views(connection: Connection) -> list[str]:
     """The analysts' own views that read deployed ones."""
-    readers = dependents.of_others(connection, droppable=True).values()
-    return sorted({view for views in readers for view in views})
+    _, droppable = dependents.of_others(connection)
+    return sorted({view for views in droppable.values() for view in views})

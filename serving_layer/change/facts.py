@@ -78,6 +78,7 @@ class Facts:
 
 def read(connection: Connection) -> Facts:
     """The facts about the deployed database."""
+    blocking, droppable = dependents.of_others(connection)
     counted = select(progress.c.query, func.sum(progress.c.next_offset - progress.c.start_offset))
     return Facts(
         counted={name: int(offsets) for name, offsets in connection.execute(counted.group_by(progress.c.query))},
@@ -85,8 +86,8 @@ def read(connection: Connection) -> Facts:
         measured=largest_rebuild(connection),
         sizes=lookup.sizes(connection),
         sparks=lookup.sparks(connection),
-        others=dependents.of_others(connection, droppable=False),
-        droppable=dependents.of_others(connection, droppable=True),
+        others=blocking,
+        droppable=droppable,
         previewed=lookup.previewed_views(connection),
         reading=lookup.previewed_sources(connection),
     )

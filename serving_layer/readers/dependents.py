@@ -80,16 +80,18 @@ WHERE c.relnamespace = 'analytics'::regnamespace AND c.relname = ANY (:names)
 """
 
 
-def of_others(connection: Connection, *, droppable: bool) -> dict[str, tuple[str, ...]]:
+def of_others(connection: Connection) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """The relations of other roles that read each of our views, directly or through our views.
 
-    droppable: relations in analysts' schemas, which an apply may drop. Otherwise, those that block it
+    Returns those that block a drop, and those in analysts' schemas, which an apply may drop.
     """
-    readers: dict[str, tuple[str, ...]] = {}
+    blocking: dict[str, tuple[str, ...]] = {}
+    droppable: dict[str, tuple[str, ...]] = {}
     for row in connection.execute(text(_ABOVE)):
-        if not row.ours and row.droppable is droppable:
+        if not row.ours:
+            readers = droppable if row.droppable else blocking
             readers[row.view] = (*readers.get(row.view, ()), row.written)
-    return readers
+    return blocking, droppable
 
 
 def drop(connection: Connection, name: str) -> dict[str, list[str]]:
