@@ -1,6 +1,7 @@
 """Alarms: conditions that need attention, each a sentence that ends in the way out. docs/operations.md lists them.
 
-A new alarm is a function with a row here, in `OF_A_QUERY` if it concerns one query, else in `OF_THE_DEPLOYMENT`.
+A new alarm is a function of `query_alarms.py` with a row in `OF_A_QUERY` if it concerns one query, else a function of
+`deployment_alarms.py` with a row in `OF_THE_DEPLOYMENT`.
 Nothing is counted row by row, so a health check may run every few seconds.
 """
 
@@ -12,9 +13,6 @@ from sqlalchemy import Connection
 
 from serving_layer.monitoring import deployment_alarms, query_alarms
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState, WatchedQuery, watched_queries
-from serving_layer.readers import rights
-from serving_layer.readers.views import ANALYST
-from serving_layer.upkeep import indexes
 
 OF_A_QUERY: tuple[Callable[[Connection, WatchedQuery], str | None], ...] = (
     query_alarms.stands_still,
@@ -32,9 +30,9 @@ OF_THE_DEPLOYMENT: tuple[Callable[[Connection, Thresholds], list[str]], ...] = (
     deployment_alarms.abandoned_rebuild,
     deployment_alarms.overdue_rebuild,
     deployment_alarms.failed_checks,
-    lambda connection, _: rights.alarms(connection, ANALYST),
+    deployment_alarms.changed_settings,
     deployment_alarms.old_snapshots,
-    lambda connection, _: indexes.alarms(connection),
+    deployment_alarms.unbuilt_indexes,
     deployment_alarms.late_standbys,
 )
 

@@ -15,12 +15,18 @@ from serving_layer.postgres.bookkeeping import query, view
 from serving_layer.postgres.states import RebuildKind, RebuildState
 from serving_layer.promise import proof, rebuilds
 from serving_layer.promise.rebuilds import Rebuild
+from serving_layer.readers import rights
+from serving_layer.readers.views import ANALYST
+from serving_layer.upkeep import indexes
 
 LEFT_AFTER = 3600.0
 """Seconds since the last step of a scheduler's rebuild. No step on any measured data takes that long."""
 
 SNAPSHOT_SECONDS = 3600.0
 """Seconds for which another session may hold a snapshot."""
+
+SHOWN = 5
+"""Settings that an alarm names."""
 
 _LATE_STANDBYS = text("""
 SELECT application_name, client_addr::text, extract(epoch FROM replay_lag)::float8 FROM pg_stat_replication
@@ -136,6 +142,29 @@ def failed_checks(connection: Connection, _: Thresholds) -> list[str]:
 
 def _them(views: Collection[str]) -> str:
     return "it" if len(views) == 1 else "them"
+
+
+def changed_settings(connection: Connection, _: Thresholds) -> list[str]:
+    """The alarm that the settings of the shared login were changed."""
+    foreign = rights.foreign_settings(connection, ANALYST)
+    if not foreign:
+        return []
+    listed = ", ".join(map(str, foreign[:SHOWN])) + (" …" if len(foreign) > SHOWN else "")
+    alarm = (
+        f"the role {ANALYST} has settings that Lamina did not set, and each of its sessions begins with them: {listed}"
+        f" (`lamina apply` resets them; every user of the login {ANALYST} can set them, so give each person a login of"
+        " their own: `lamina login NAME`)"
+    )
+    return [alarm]
+
+
+def unbuilt_indexes(connection: Connection, _: Thresholds) -> list[str]:
+    """The alarms about declared indexes that are not built."""
+    return [
+        f"{view}: a declared index ('index') is not built ({reason}): readers continue without it (`lamina maintain`"
+        " builds it, or leave its column out of 'index' and apply)"
+        for view, reason in indexes.unbuilt(connection).items()
+    ]
 
 
 def old_snapshots(connection: Connection, _: Thresholds) -> list[str]:

@@ -21,9 +21,6 @@ from serving_layer.readers.analyst_limits import CONNECTIONS_OF_A_PERSON, Limits
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
 
-SHOWN = 5
-"""Settings that an alarm names."""
-
 LONGEST_NAME = 63
 """Bytes of a role's name. Postgres cuts longer ones."""
 
@@ -119,20 +116,6 @@ def reset_settings(connection: Connection, role: str, foreign: Sequence[Setting]
 def _name(setting: str) -> str:
     """The name of a setting in SQL. An extension's setting has a dot."""
     return ".".join(quoted(part) for part in setting.split("."))
-
-
-def alarms(connection: Connection, role: str) -> list[str]:
-    """The alarm that the settings of the shared login were changed."""
-    foreign = foreign_settings(connection, role)
-    if not foreign:
-        return []
-    listed = ", ".join(map(str, foreign[:SHOWN])) + (" …" if len(foreign) > SHOWN else "")
-    alarm = (
-        f"the role {role} has settings that Lamina did not set, and each of its sessions begins with them: {listed}"
-        f" (`lamina apply` resets them; every user of the login {role} can set them, so give each person a login of"
-        " their own: `lamina login NAME`)"
-    )
-    return [alarm]
 
 
 def make_login(connection: Connection, name: str, analyst: str, password: str, connections: int | None = None) -> bool:

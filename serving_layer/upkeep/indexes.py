@@ -82,7 +82,7 @@ def renew(database: Database) -> None:
 
 
 def _note(connection: Connection, statement: str, reason: str) -> None:
-    """Stores the reason why an index was not built as its comment, for `alarms`. Some failures leave no index."""
+    """Stores the reason why an index was not built as its comment, for `unbuilt`. Some failures leave no index."""
     name = statement.removeprefix(_CREATE).partition(" ")[0]
     if not statement.startswith(_CREATE):
         return
@@ -91,13 +91,10 @@ def _note(connection: Connection, statement: str, reason: str) -> None:
         run(connection, f"COMMENT ON INDEX cells.{name} IS {literal}")
 
 
-def alarms(connection: Connection) -> list[str]:
-    """The alarms about declared indexes that are not built and that no session is building or dropping."""
-    return [
-        f"{view}: a declared index ('index') is not built ({reason or 'its build was interrupted'}): readers"
-        " continue without it (`lamina maintain` builds it, or leave its column out of 'index' and apply)"
-        for view, reason in connection.execute(text(_UNBUILT), {"prefix": PREFIX})
-    ]
+def unbuilt(connection: Connection) -> dict[str, str]:
+    """The views with a declared index that is not built and that no session is building or dropping, and the reason."""
+    rows = connection.execute(text(_UNBUILT), {"prefix": PREFIX})
+    return {view: reason or "its build was interrupted" for view, reason in rows}
 
 
 def _todo(connection: Connection) -> Iterator[str]:

@@ -7,6 +7,8 @@ from sqlalchemy import text
 
 from serving_layer.catalog import lookup
 from serving_layer.change import registry
+from serving_layer.monitoring.deployment_alarms import unbuilt_indexes
+from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.upkeep import indexes
 from tests.serving_layer.world import World, assert_invariant
 from view_algebra import compile_catalog
@@ -75,7 +77,7 @@ def test_an_index_that_must_wait_for_a_reader_is_left_to_the_next_call(
             indexes.renew(world.database)
         with world.database.begin() as connection:
             assert connection.execute(valid).scalars().all() == [False]
-            [alarm] = indexes.alarms(connection)
+            [alarm] = unbuilt_indexes(connection, Thresholds())
             assert alarm.startswith(
                 "sums: a declared index ('index') is not built (canceling statement due to lock timeout"
             )
@@ -83,4 +85,4 @@ def test_an_index_that_must_wait_for_a_reader_is_left_to_the_next_call(
     indexes.renew(world.database)
     with world.database.begin() as connection:
         assert connection.execute(valid).scalars().all() == [True]
-        assert indexes.alarms(connection) == []
+        assert indexes.unbuilt(connection) == {}

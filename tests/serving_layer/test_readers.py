@@ -15,6 +15,8 @@ from sqlalchemy.exc import OperationalError
 
 from lamina.services import postgres
 from serving_layer.catalog import lookup
+from serving_layer.monitoring.deployment_alarms import changed_settings
+from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.postgres import work_locks
 from serving_layer.postgres.database import Database, is_away, with_login
 from serving_layer.promise import generations, overwriting, progress, rebuilds
@@ -132,7 +134,7 @@ AGAINST_THE_OTHERS = [
 def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(world: World, services: Services) -> None:
     name = str(world.database.url.database)
     with world.database.begin() as connection:
-        assert rights.alarms(connection, "analyst") == []
+        assert changed_settings(connection, Thresholds()) == []
     superuser = psycopg2.connect(services.database_url(name, "postgres"))
     superuser.autocommit = True
     superuser.cursor().execute("ALTER ROLE analyst SET log_min_duration_statement = '1s'")  # no reader may
@@ -142,7 +144,7 @@ def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(wor
         for statement in AGAINST_THE_OTHERS:
             reader.cursor().execute(statement.format(here=name))
         with world.database.begin() as connection:
-            [alarm] = rights.alarms(connection, "analyst")
+            [alarm] = changed_settings(connection, Thresholds())
             [part] = pending(connection, Limits())
         changed = "TimeZone, search_path, default_transaction_read_only, statement_timeout"
         assert part == f"settings of the role analyst ({changed})"
@@ -153,7 +155,7 @@ def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(wor
         )
         install(world.database)
         with world.database.begin() as connection:
-            assert (rights.alarms(connection, "analyst"), pending(connection, Limits())) == ([], [])
+            assert (changed_settings(connection, Thresholds()), pending(connection, Limits())) == ([], [])
         other = psycopg2.connect(services.database_url(name, "analyst"))
         with other.cursor() as cursor:
             cursor.execute("SHOW search_path")
@@ -165,7 +167,7 @@ def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(wor
         other.close()
         reader.cursor().execute(f"ALTER ROLE analyst IN DATABASE {name} RESET ALL")
         with world.database.begin() as connection:
-            [alarm] = rights.alarms(connection, "analyst")
+            [alarm] = changed_settings(connection, Thresholds())
         assert "default_transaction_read_only = the default" in alarm
         install(world.database)
     finally:
