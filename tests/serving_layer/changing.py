@@ -9,10 +9,11 @@ from typing import Any
 
 import psycopg2
 import psycopg2.errors
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from serving_layer.catalog import lookup
 from serving_layer.change import registry
+from serving_layer.postgres.database import session_of
 from tests.serving_layer.world import World
 
 BY_KEY = "CREATE VIEW counts AS SELECT count(*) AS c, sum(n) AS s, k FROM a GROUP BY k;"
@@ -46,7 +47,7 @@ def body(world: World, view: str) -> str:
 
 def left(world: World) -> dict[str, int]:
     """The number of everything that a version leaves behind."""
-    asked = {
+    countable = {
         "tables": "pg_class WHERE relkind = 'r' AND relnamespace IN ('cells'::regnamespace, 'realtime'::regnamespace)",
         "cell tables": "lamina.cell_table",
         "versions": "lamina.version",
@@ -54,7 +55,9 @@ def left(world: World) -> dict[str, int]:
         "compiled": "lamina.compiled",
     }
     with world.database.begin() as connection:
-        return {name: connection.execute(text(f"SELECT count(*) FROM {of}")).scalar_one() for name, of in asked.items()}
+        return {
+            name: connection.execute(text(f"SELECT count(*) FROM {of}")).scalar_one() for name, of in countable.items()
+        }
 
 
 def published(world: World) -> int:
@@ -72,6 +75,18 @@ def until_blocked(world: World, sessions: Sequence[int]) -> None:
     deadline = time.monotonic() + 30
     while not (sessions and world.database.is_blocked(sessions[0])):
         assert time.monotonic() < deadline, "nothing waits for a lock"
+        time.sleep(0.01)
+
+
+def until_waited_for(world: World, connection: Connection) -> None:
+    """Returns when another session waits for a lock that this one holds."""
+    waiting = text("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE :session = ANY (pg_blocking_pids(pid)))")
+    deadline, session = time.monotonic() + 30, session_of(connection)
+    while True:
+        with world.database.begin() as looking:
+            if looking.execute(waiting, {"session": session}).scalar_one():
+                return
+        assert time.monotonic() < deadline, "nothing waits for it"
         time.sleep(0.01)
 
 

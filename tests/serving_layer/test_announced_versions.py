@@ -20,7 +20,7 @@ from serving_layer.postgres.database import session_of
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.source_queries import End
 from serving_layer.upkeep import dropping
-from tests.serving_layer.changing import BY_KEY, left, until_blocked
+from tests.serving_layer.changing import BY_KEY, left, until_blocked, until_waited_for
 from tests.serving_layer.world import World, empty
 from view_algebra import Catalog, compile_catalog
 from view_algebra.compiled import View
@@ -59,7 +59,7 @@ def test_a_session_that_waits_for_a_query_holds_no_lock_on_versions(
 
 
 class GivenUp(Exception):
-    """Nothing is to be kept."""
+    """Raised to roll back."""
 
 
 def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) -> None:
@@ -86,8 +86,7 @@ def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) 
         registry.open_changed(connection, catalog, changes, {}, {}, id)
         dropper = threading.Thread(target=drop)
         dropper.start()
-        dropper.join(1.0)
-        assert dropper.is_alive(), "it waits"
+        until_waited_for(world, connection)
     dropper.join()
     assert failed == []
     with world.database.begin() as connection:

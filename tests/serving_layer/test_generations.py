@@ -17,6 +17,7 @@ from serving_layer.promise import generations, history, loading, progress
 from serving_layer.promise.micro_batch import Outcome
 from serving_layer.promise.source_queries import Topic
 from serving_layer.upkeep import dropping
+from tests.serving_layer.changing import until_waited_for
 from tests.serving_layer.world import FILES, World, assert_invariant, landing, shown
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
@@ -232,8 +233,7 @@ def test_going_live_waits_for_the_merge_of_a_dead_process(world: World, monkeypa
     with world.database.begin() as merging:
         generations._fold_sealed(merging, id)
         live.start()
-        live.join(0.5)
-        assert live.is_alive(), "or what is merged here would be merged twice"
+        until_waited_for(world, merging)  # otherwise what is merged here would be merged twice
     live.join()
     assert_invariant(world)
 
@@ -414,7 +414,7 @@ def test_a_rollback_during_a_retirement_never_publishes_a_retired_generation(wor
 
         thread = threading.Thread(target=retire)
         thread.start()
-        thread.join(0.3)
+        until_waited_for(world, rolling)
     thread.join()
     assert [error.what for error in refused] == [f"Generation {old} is published"]
 
