@@ -130,7 +130,7 @@ class Judge:
         if not isinstance(reason, Fenced):  # first: if Postgres is away, the next look establishes the reason again
             try:
                 with self.resources.database.begin() as connection:
-                    progress.stop(connection, query.source.name, _alarm(reason), query.fence)
+                    progress.record_stop(connection, query.source.name, _alarm(reason), query.fence)
             except Fenced as taken:
                 self.decide(query, taken)  # the writer that has taken the query over may be well
                 return
@@ -291,7 +291,7 @@ class Judge:
         """
         try:
             with self.resources.database.begin() as connection:
-                progress.stop(connection, query.source.name, what, query.fence)
+                progress.record_stop(connection, query.source.name, what, query.fence)
         except Fenced:
             raise
         except (PostgresError, LaminaError):

@@ -122,7 +122,7 @@ def _deploy(deployment: Deployment, target: Target, planned: list[PlannedChange]
 def _changes(deployment: Deployment, catalog: Catalog) -> list[PlannedChange]:
     """The changes, without changing anything, not even a database in which nothing was installed."""
     with deployment.database.begin() as connection:
-        installing.check(connection, deployment.database.name)
+        installing.check_server(connection, deployment.database.name)
         there = installing.is_installed(connection)
         changes = registry.plan(connection, catalog) if there else registry.plan_of_nothing(catalog)
         pending = installing.pending(connection, deployment.settings.limits)

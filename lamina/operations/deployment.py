@@ -216,13 +216,13 @@ class Deployment:
 
     def require_installed(self) -> None:
         """Raises LaminaError unless something was applied to this database before."""
-        if not install.installed(self.database):
-            raise LaminaError(
-                "Nothing is deployed here",
-                evidence=f"{self.database.name} holds no schema `lamina`",
-                way_out="Deploy a catalog with `lamina apply --catalog DIR`.",
-            )
         with self.database.begin() as connection:
+            if not install.is_installed(connection):
+                raise LaminaError(
+                    "Nothing is deployed here",
+                    evidence=f"{self.database.name} holds no schema `lamina`",
+                    way_out="Deploy a catalog with `lamina apply --catalog DIR`.",
+                )
             if install.known_revision(connection) != install.newest_revision():
                 raise LaminaError(
                     "This database belongs to an older Lamina",

@@ -292,8 +292,11 @@ def record_archived(connection: Connection, name: str, held: Offsets) -> None:
         )
 
 
-def stop(connection: Connection, name: str, why: str | None, fence: int | None = None) -> None:
-    """Records the reason why a query has stopped, for `status`. Raises `Fenced` if `fence` is not its newest token."""
+def record_stop(connection: Connection, name: str, why: str | None, fence: int | None = None) -> None:
+    """Records the reason why a query has stopped, or None once it runs again.
+
+    Raises `Fenced` if `fence` is not its newest token.
+    """
     if fence is not None:
         lock(connection, [name])
         check_fence(connection, name, fence)

@@ -81,7 +81,7 @@ def install(database: Database, *, analyst_password: str | None = None, limits: 
     """
     limits = limits or Limits()
     with database.begin() as connection:
-        check(connection, database.name)
+        check_server(connection, database.name)
         if not pending(connection, limits):
             return []
     return database.retrying(lambda connection: _install(connection, analyst_password, limits))
@@ -111,12 +111,6 @@ def _install(connection: Connection, analyst_password: str | None, limits: Limit
     current = [part.name for part in all_parts]
     connection.execute(delete(installed_table).where(installed_table.c.part.not_in(current)))
     return todo
-
-
-def installed(database: Database) -> bool:
-    """True if `install` has run in this database."""
-    with database.begin() as connection:
-        return is_installed(connection)
 
 
 def is_installed(connection: Connection) -> bool:
@@ -196,7 +190,7 @@ def _first_words(statement: str) -> str:
     return created[1] if created else line[:60]
 
 
-def check(connection: Connection, name: str) -> None:
+def check_server(connection: Connection, name: str) -> None:
     """Raises if the server or the database cannot hold a serving layer."""
     version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
     if version < OLDEST_POSTGRES:

@@ -219,7 +219,7 @@ def test_a_hopeless_wait_ends_and_says_that_the_records_were_sent(deployed: Depl
         wait_until_counted(opened, source, end, patience=0)
     assert "Do not send them again" in waited.value.way_out
     with opened.database.begin() as connection:
-        progress.stop(connection, "events", "the topic is another one")
+        progress.record_stop(connection, "events", "the topic is another one")
     with pytest.raises(LaminaError, match="events has stopped") as waited:
         wait_until_counted(opened, source, end)
     assert waited.value.evidence == "the topic is another one"

@@ -25,7 +25,7 @@ from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.rebuilds import Purpose
 from serving_layer.readers.analyst_limits import Limits
 from serving_layer.readers.rights import Holder, in_the_way
-from serving_layer.upkeep.install import install, installed, migrations, pending
+from serving_layer.upkeep.install import install, is_installed, migrations, pending
 from tests.fix_services import Services
 from tests.serving_layer.world import FILES, World
 from view_algebra.errors import LaminaError
@@ -135,7 +135,8 @@ def test_a_refused_install_creates_nothing(settings: Settings) -> None:
     opened = Deployment(settings)
     with pytest.raises(LaminaError):
         applying.apply(opened, {"wrong.sql": "CREATE VIEW v AS SELECT nothing FROM nowhere"})
-    assert not installed(opened.database)
+    with opened.database.begin() as connection:
+        assert not is_installed(connection)
     installation.install(opened)
     with opened.database.begin() as connection:
         connection.execute(text("UPDATE lamina.alembic_version SET version_num = '9999'"))

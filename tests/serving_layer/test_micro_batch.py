@@ -193,10 +193,10 @@ def test_a_fenced_writer_does_not_report_its_failure(world: World) -> None:
     with world.database.begin() as connection:
         world.fences["a"] = progress.take_over(connection, "a", "another")
     with pytest.raises(Fenced), world.database.begin() as connection:
-        progress.stop(connection, "a", "its disk is full", old)
+        progress.record_stop(connection, "a", "its disk is full", old)
     with world.database.begin() as connection:
         assert progress.queries(connection)["a"].stopped is None
-        progress.stop(connection, "a", "its own is, too", world.fences["a"])
+        progress.record_stop(connection, "a", "its own is, too", world.fences["a"])
         assert progress.queries(connection)["a"].stopped == "its own is, too"
 
 
