@@ -102,7 +102,7 @@ class Runs:
         except Exception as error:
             if spark_is_gone(error):
                 raise  # no other run can begin
-            self._judge(queries, error)
+            self._judge_run(queries, error)
             return
         for query in queries:
             query.run, query.began = run, self.clock()
@@ -122,7 +122,7 @@ class Runs:
         ]
         self._stop(run, queries)
         if not failed:
-            self._judge(queries, run.failure())
+            self._judge_run(queries, run.failure())
         elif run.shared:
             for query, _, _ in failed:
                 query.apart.extend(self.clock())
@@ -133,8 +133,8 @@ class Runs:
     def _give_up(self, run: Run, queries: list[Query]) -> None:
         """Gives up micro-batches that take too long, or in which a record was skipped meanwhile.
 
-        The next look finds that their members have failed. If the brokers do not answer, the records may not be at
-        fault, and the wait continues.
+        The next look finds that their members have failed. If the brokers do not answer, the records may not be the
+        cause, and the wait continues.
         """
         shortest = self.resources.limits.shared
         longest = shortest if run.shared else self.resources.limits.alone
@@ -156,7 +156,7 @@ class Runs:
             return False
         return True
 
-    def _judge(self, queries: list[Query], failure: BaseException) -> None:
+    def _judge_run(self, queries: list[Query], failure: BaseException) -> None:
         """Judges a run that failed without a member: its only query, the queries whose topics are lost, or all."""
         if isinstance(failure, LeaderChanged):  # the records that were read ahead are read again
             self.judge.read_again(queries, failure)
