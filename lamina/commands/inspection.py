@@ -11,7 +11,7 @@ import click
 
 from lamina.commands.command import Different, command, open_deployment, show_verdicts, tell_failing
 from lamina.configuration.settings import Settings
-from lamina.terminal.failures import as_lamina_error
+from lamina.terminal.failures import as_lamina_error, naming_view
 from lamina.terminal.render import Output
 from master_log.offsets import brief
 from serving_layer.narration import waiting
@@ -53,7 +53,9 @@ def status(output: Output, alarms: bool) -> None:
 
     with open_deployment(output) as deployment:
         deployment.require_installed()
-        (show_alarms if alarms else show)(output, deployment)
+        raised = (show_alarms if alarms else show)(output, deployment)
+    if raised:
+        sys.exit(1)
 
 
 @command()
@@ -172,13 +174,21 @@ def verify(output: Output, receipt: TextIO) -> None:
     FILE holds the receipt, and - is standard input. Spark runs the SELECT of that time over every record below the
     receipt's offsets. Exits 3 if the rows differ.
     """
+    from batch_layer import verify as verifying
     from lamina.reports.receipt_lines import read, show
 
     receipt_read = read(receipt)
     with open_deployment(output) as deployment:
         deployment.require_installed()
-        if not show(output, deployment, receipt_read):
-            raise Different
+        parts = deployment.database, deployment.spark, deployment.log, deployment.brokers
+        with waiting(output.tell, "reading every record below the receipt's offsets, computing every row again"):
+            try:
+                verified = verifying.verify(*parts, receipt_read, deployment.watching)
+            except Exception as error:
+                raise naming_view(receipt_read.view, error) from error
+    show(output, verified)
+    if not verified.equal:
+        raise Different
 
 
 @command()
@@ -201,12 +211,20 @@ def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int)
     Spark runs the SELECT over the records below the offsets before and after each event. Exits 3 if the view differs
     from its SELECT.
     """
+    from batch_layer.blame import blame as find
+    from batch_layer.selects import Services
     from lamina.reports.blame_lines import show
 
     with open_deployment(output) as deployment:
         deployment.require_installed()
-        if not show(output, deployment, view, key, since=since, limit=limit):
-            raise Different
+        with waiting(output.tell, "reading every record of the view from the log and Kafka"):
+            services = Services(
+                deployment.database, lambda: deployment.spark, lambda: deployment.log, deployment.brokers
+            )
+            history = find(services, view, key, since=since, limit=limit, watching=deployment.watching)
+    show(output, view, history)
+    if history.selected is not None:
+        raise Different
 
 
 def _check_live(deployment: Deployment, names: Sequence[str]) -> list[Verdict]:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from batch_layer.blame import Blame, Event, RowChange, Turn, blame
-from batch_layer.selects import Services
-from lamina.operations.deployment import Deployment
+from batch_layer.blame import Blame, Event, RowChange, Turn
 from lamina.terminal.render import Output, cell
 from master_log.offsets import OffsetRange, Offsets
-from serving_layer.narration import waiting
 
 
-def show(output: Output, deployment: Deployment, view: str, key: Sequence[str], *, since: str, limit: int) -> bool:
-    """Finds and shows the events that moved the rows of a key. Returns True if the view shows the rows that its SELECT
-    gives now.
-    """
-    with waiting(output.tell, "reading every record of the view from the log and Kafka"):
-        services = Services(deployment.database, lambda: deployment.spark, lambda: deployment.log, deployment.brokers)
-        history = blame(services, view, key, since=since, limit=limit, watching=deployment.watching)
+def show(output: Output, view: str, history: Blame) -> None:
+    """Shows the events that moved the rows of a key, and the rows that the view shows now."""
     if output.as_json:
         for event in history.events:
             output.record(_record(view, event))
@@ -33,7 +25,6 @@ def show(output: Output, deployment: Deployment, view: str, key: Sequence[str], 
         ]
         output.table(("time", "what", "offsets", "values"), [*lines, *now])
     _tell(output, view, history)
-    return history.selected is None
 
 
 def _tell(output: Output, view: str, history: Blame) -> None:

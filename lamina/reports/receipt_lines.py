@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from lamina.terminal.failures import naming_view
 from lamina.terminal.render import Output
 from master_log.offsets import brief
-from serving_layer.narration import waiting
 from serving_layer.readers.analyst import Statement, select
 from serving_layer.readers.receipts import Receipt
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_text
 
 if TYPE_CHECKING:
-    from lamina.operations.deployment import Deployment
+    from batch_layer.verify import Verification
 
 LONGEST = 16_000_000
 """Characters that a receipt may have. It holds some hundred for each column and each partition."""
@@ -41,16 +39,9 @@ def _not_a_receipt(evidence: str) -> LaminaError:
     return LaminaError("This is not a receipt", evidence=evidence, way_out="`lamina receipt VIEW` prints one.")
 
 
-def show(output: Output, deployment: Deployment, receipt: Receipt) -> bool:
-    """Verifies a receipt and shows the result. Returns True if the view showed the rows that its SELECT gives."""
-    from batch_layer.verify import verify
-
-    spark, log = deployment.spark, deployment.log
-    with waiting(output.tell, "reading every record below the receipt's offsets, computing every row again"):
-        try:
-            verified = verify(deployment.database, spark, log, deployment.brokers, receipt, deployment.watching)
-        except Exception as error:
-            raise naming_view(receipt.view, error) from error
+def show(output: Output, verified: Verification) -> None:
+    """Shows the result of verifying a receipt."""
+    receipt = verified.receipt
     signed, computed = receipt.digest, verified.recomputed
     result = "equal" if verified.equal else "DIFFERENT"
     if output.as_json:
@@ -67,7 +58,7 @@ def show(output: Output, deployment: Deployment, receipt: Receipt) -> bool:
                 "sparks_of_the_receipt": sorted(receipt.sparks),
             }
         )
-        return verified.equal
+        return
     row = (receipt.view, receipt.read_at, signed.rows, computed.rows, result)
     output.table(("view", "read at", "rows", "rows by the log", "result"), [row])
     for name, counted in receipt.sources.items():
@@ -80,4 +71,3 @@ def show(output: Output, deployment: Deployment, receipt: Receipt) -> bool:
         output.tell(f"{receipt.view}: so does Spark: {others} computed the view, {verified.spark} verified it")
     if computed.left_out:
         output.tell(f"not in the digest, for the doubles nested in them: {', '.join(computed.left_out)}")
-    return verified.equal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -26,16 +25,16 @@ SHOWN_FIELDS = 5
 """Undeclared fields on a line. `--json` has all of them."""
 
 
-def show_alarms(output: Output, deployment: Deployment) -> None:
-    """Prints the alarms, and exits 1 if there are any."""
+def show_alarms(output: Output, deployment: Deployment) -> bool:
+    """Prints the alarms. Returns True if there are any."""
     raised = read_alarms(deployment)
     if output.as_json:
         output.record({"alarms": raised})
-    _alarm(output, raised)
+    return _alarm(output, raised)
 
 
-def show(output: Output, deployment: Deployment) -> None:
-    """Prints the status, and exits 1 if there are alarms."""
+def show(output: Output, deployment: Deployment) -> bool:
+    """Prints the status. Returns True if there are alarms."""
     _ = deployment.brokers  # from here on, two threads share it
     sampled = _meanwhile(lambda: undeclared_fields(deployment))
     current = read_status(deployment)
@@ -55,7 +54,7 @@ def show(output: Output, deployment: Deployment) -> None:
     with deployment.database.begin() as connection:
         for gap in unguarded(connection):
             output.tell(f"{gap}: a superuser changes that with serving_layer/readers/superuser.sql")
-    _alarm(output, current.alarms)
+    return _alarm(output, current.alarms)
 
 
 def _show_tables(output: Output, current: Status) -> None:
@@ -92,11 +91,10 @@ def _show_tables(output: Output, current: Status) -> None:
             output.text(line)
 
 
-def _alarm(output: Output, alarms: Sequence[str]) -> None:
+def _alarm(output: Output, alarms: Sequence[str]) -> bool:
     for alarm in alarms:
         output.alarm(alarm)
-    if alarms:
-        sys.exit(1)
+    return bool(alarms)
 
 
 def preview_lines(previewed: Sequence[PreviewedView]) -> list[str]:

@@ -225,12 +225,12 @@ def test_blame_refuses_questions_it_cannot_answer(
     with pytest.raises(LaminaError, match="'long ago' is not a time"):
         blamed(deployed, "hourly", HOUR, "DE", since="long ago")
     assert "is not a value of hour" in lamina("blame", "hourly", "noon", "DE", code=1).err
-    assert show(Output(as_json=True), deployed.deployment, "hourly", [HOUR, "DE"], since="1 hour", limit=10)
+    show(Output(as_json=True), "hourly", blamed(deployed, "hourly", HOUR, "DE"))
     [*_, one, now] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert one["offsets"] == {"events": {"0": [0, 2]}}
     assert one["changes"][0]["after"]["events"] == 2
     assert now["what"] == "now"
-    assert show(Output(), deployed.deployment, "hourly", [HOUR, "DE"], since="1 hour", limit=10)
+    show(Output(), "hourly", blamed(deployed, "hourly", HOUR, "DE"))
     out = capsys.readouterr().out
     assert "micro-batch of events" in out
     assert "0:0-1" in out

@@ -214,7 +214,7 @@ def test_the_command_line_issues_and_verifies_a_receipt(
     deployed.catch_up()
     printed = quick_lamina("receipt", "totals").out
     assert printed.count("\n") == 1
-    assert show(Output(as_json=True), deployed.deployment, Receipt.read(printed))
+    show(Output(as_json=True), verified(deployed, printed))
     assert json.loads(capsys.readouterr().out)["result"] == "equal"
     ended = quick_lamina("verify", "-", stdin=forged(printed, rows=2), code=3)
     assert "totals: the receipt and the log differ in the number of rows: 2 and 1" in ended.err
@@ -222,7 +222,7 @@ def test_the_command_line_issues_and_verifies_a_receipt(
     by_another = json.loads(printed)["made_of"]
     assert by_another["totals"]["spark"] == deployed.deployment.spark.version
     by_another["totals"]["spark"] = "3.5.0"
-    assert not show(Output(), deployed.deployment, Receipt.read(forged(printed, rows=2, made_of=by_another)))
+    show(Output(), verified(deployed, forged(printed, rows=2, made_of=by_another)))
     assert "totals: so does Spark: 3.5.0 computed the view" in capsys.readouterr().err
     assert "There is no view named nothing" in quick_lamina("receipt", "nothing", code=1).err
 
