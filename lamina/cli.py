@@ -16,20 +16,18 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import click
-from click.shell_completion import get_completion_class
-
 from lamina.commands import (  # noqa: F401 - each adds its own
     catalog,
     generating,
     inspection,
+    log_keeping,
+    logins,
     own_data,
     rebuilding,
     running,
     transfers,
 )
-from lamina.commands.command import INTERRUPTED, command, lamina, nobody_reads
-from lamina.terminal.render import Output
+from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
 
 __all__ = ["interrupt_again_if_lost", "interrupt_engines_too", "lamina", "main"]
 
@@ -105,18 +103,6 @@ def _cancel_spark() -> None:
         with suppress(Exception):  # the JVM may be ending
             cancel_jobs()
         time.sleep(CANCEL_EVERY)
-
-
-@command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(output: Output, shell: str) -> None:
-    """Print a script that completes commands and options in SHELL.
-
-    For bash: eval "$(lamina completion bash)". For zsh, the same with zsh. For fish: lamina completion fish | source.
-    """
-    of_shell = get_completion_class(shell)
-    assert of_shell is not None
-    output.text(of_shell(lamina, {}, "lamina", "_LAMINA_COMPLETE").source())
 
 
 def main() -> None:

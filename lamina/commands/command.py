@@ -34,6 +34,10 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C, by the convention of shells."""
 
 
+GREATEST_PORT = 65_535
+"""TCP's ports have 16 bits."""
+
+
 class Different(Exception):
     """Raised after a command has shown a difference or a change."""
 
@@ -130,6 +134,14 @@ def chosen_catalog(output: Output, catalog: Path) -> tuple[Catalog, str]:
         with open_deployment(output) as deployment:
             return deployment.deployed(), "the deployed catalog"
     return view_algebra.compile_catalog(catalog_files(catalog)), str(catalog)
+
+
+def listen_address(listen: str, example: str) -> tuple[str, int]:
+    """The host and the port of HOST:PORT. The host is 127.0.0.1 by default."""
+    host, _, port = listen.rpartition(":")
+    if not port.isdigit() or int(port) > GREATEST_PORT:
+        raise click.BadParameter(f"{listen!r} has no port from 0 to {GREATEST_PORT}: write HOST:PORT, as in {example}")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 @contextmanager

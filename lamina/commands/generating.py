@@ -1,4 +1,4 @@
-"""`lamina generate`: files for other tools, made from a catalog."""
+"""`lamina generate` and `lamina completion`: files for other tools, and a script for a shell."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
+from click.shell_completion import get_completion_class
 
-from lamina.commands.command import chosen_catalog, command, with_catalog
+from lamina.commands.command import chosen_catalog, command, lamina, with_catalog
 from lamina.configuration.settings import Settings
 from lamina.terminal.render import Output
 from view_algebra.errors import LaminaError
@@ -168,3 +169,15 @@ def _write(contents: Mapping[str, bytes], places: Mapping[str, Path], *, force: 
                 way_out="Name another place with --output.",
             ) from error
     return list(places.values())
+
+
+@command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(output: Output, shell: str) -> None:
+    """Print a script that completes commands and options in SHELL.
+
+    For bash: eval "$(lamina completion bash)". For zsh, the same with zsh. For fish: lamina completion fish | source.
+    """
+    of_shell = get_completion_class(shell)
+    assert of_shell is not None
+    output.text(of_shell(lamina, {}, "lamina", "_LAMINA_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""Commands that read: SQL, status, checks, receipts, and the events that moved a number."""
+"""Commands that read: SQL, status, metrics, checks, receipts, and the events that moved a number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from lamina.commands.command import Different, command, open_deployment, show_verdicts, tell_failing
+from lamina.commands.command import Different, command, listen_address, open_deployment, show_verdicts, tell_failing
 from lamina.configuration.settings import Settings
 from lamina.terminal.failures import as_lamina_error, naming_view
 from lamina.terminal.render import Output
@@ -56,6 +56,35 @@ def status(output: Output, alarms: bool) -> None:
         raised = (show_alarms if alarms else show)(output, deployment)
     if raised:
         sys.exit(1)
+
+
+@command()
+@click.option("--listen", metavar="HOST:PORT", help="Serve the numbers at http://HOST:PORT/metrics until stopped.")
+def metrics(output: Output, listen: str | None) -> None:
+    """Print the numbers for a monitoring system.
+
+    They are in Prometheus' text format. docs/metrics.md lists them, and describes the alert rules and the Grafana
+    board.
+    """
+    from prometheus_client import generate_latest, start_http_server
+
+    from lamina.reports.metrics import MetricCollector, labels_of, registry
+
+    with open_deployment(output) as deployment:
+        if listen is not None:
+            host, port = listen_address(listen, "127.0.0.1:9464")
+            server, thread = start_http_server(port, host, registry(deployment))
+            output.tell(f"Serving http://{host}:{port}/metrics. Press Ctrl-C to stop.")
+            try:
+                thread.join()
+            finally:
+                server.shutdown()
+        elif output.as_json:
+            for sample in MetricCollector(deployment).samples():
+                labels = dict(zip(labels_of(sample.metric), sample.labels, strict=True))
+                output.record({"metric": sample.metric, "labels": labels, "value": sample.value})
+        else:
+            output.text(generate_latest(registry(deployment)).decode().rstrip())
 
 
 @command()

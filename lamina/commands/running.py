@@ -7,13 +7,9 @@ import threading
 
 import click
 
-from lamina.commands.command import command, open_deployment
-from lamina.configuration.postgres_urls import without_password
+from lamina.commands.command import command, listen_address, open_deployment
 from lamina.configuration.settings import Settings
 from lamina.terminal.render import Output
-
-GREATEST_PORT = 65_535
-"""TCP's ports have 16 bits."""
 
 
 @command()
@@ -90,43 +86,6 @@ def _wait_for_services(output: Output, stopping: threading.Event) -> None:
 
 
 @command()
-@click.option("--listen", metavar="HOST:PORT", help="Serve the numbers at http://HOST:PORT/metrics until stopped.")
-def metrics(output: Output, listen: str | None) -> None:
-    """Print the numbers for a monitoring system.
-
-    They are in Prometheus' text format. docs/metrics.md lists them, and describes the alert rules and the Grafana
-    board.
-    """
-    from prometheus_client import generate_latest, start_http_server
-
-    from lamina.reports.metrics import MetricCollector, labels_of, registry
-
-    with open_deployment(output) as deployment:
-        if listen is not None:
-            host, port = _address(listen, "127.0.0.1:9464")
-            server, thread = start_http_server(port, host, registry(deployment))
-            output.tell(f"Serving http://{host}:{port}/metrics. Press Ctrl-C to stop.")
-            try:
-                thread.join()
-            finally:
-                server.shutdown()
-        elif output.as_json:
-            for sample in MetricCollector(deployment).samples():
-                labels = dict(zip(labels_of(sample.metric), sample.labels, strict=True))
-                output.record({"metric": sample.metric, "labels": labels, "value": sample.value})
-        else:
-            output.text(generate_latest(registry(deployment)).decode().rstrip())
-
-
-def _address(listen: str, example: str) -> tuple[str, int]:
-    """The host and the port of HOST:PORT. The host is 127.0.0.1 by default."""
-    host, _, port = listen.rpartition(":")
-    if not port.isdigit() or int(port) > GREATEST_PORT:
-        raise click.BadParameter(f"{listen!r} has no port from 0 to {GREATEST_PORT}: write HOST:PORT, as in {example}")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
-@command()
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True, help="Serve at http://HOST:PORT/."
 )
@@ -146,56 +105,10 @@ def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bo
     from lamina.console.console_token import token_for
     from lamina.console.server import Console
 
-    host, port = _address(listen, "127.0.0.1:8765")
+    host, port = listen_address(listen, "127.0.0.1:8765")
     with open_deployment(output) as deployment:
         token = None if open_to_all else token_for(host, names, deployment.settings.home)
         served = Console(deployment, host, port, names, token)
         output.text(served.address, url=served.address)
         output.tell("Press Ctrl-C to stop.")
         served.run()
-
-
-@command()
-def password(output: Output) -> None:
-    """Set the analyst's password to the one in LAMINA_ANALYST."""
-    from lamina.operations import installation
-
-    with open_deployment(output) as deployment:
-        role = installation.set_password(deployment)
-        output.text(f"{role} has the password of LAMINA_ANALYST", role=role)
-
-
-@command()
-@click.argument("name", required=False)
-@click.option(
-    "--connections",
-    type=click.IntRange(1),
-    help="Limit of simultaneous connections: 5 for a new login, more for a dashboard.",
-)
-@click.option("--owner", is_flag=True, help="Print the URL of the database's owner instead. No login is made.")
-def login(output: Output, name: str | None, connections: int | None, owner: bool) -> None:
-    """Make a reader's login NAME, and print its URL.
-
-    The URL holds a new password, which is shown only once. An existing login gets this password. The owner's URL is for
-    statements such as GRANT, as in `psql "$(lamina login --owner)"`. It names a file with the password, since other
-    users of the machine can see the arguments of psql.
-    """
-    if owner == (name is not None):
-        raise click.UsageError("Give either the NAME of a reader or --owner.")
-    if name is None:
-        settings = Settings.read()
-        url = without_password(settings.postgres, settings.home / "owner.pgpass")
-        output.text(url, url=url)
-        return
-    from lamina.operations import installation
-
-    with open_deployment(output) as deployment:
-        url, new = installation.make_login(deployment, name, connections)
-    output.text(url, login=name, url=url, new=new)
-    output.tell(f"{name} is a new login" if new else f"{name} has a new password")
-    pause = deployment.settings.limits.idle_in_transaction_session_timeout
-    if pause != "0":
-        output.tell(
-            f"a session that pauses within a transaction for {pause} loses its connection: read with autocommit"
-            " (docs/reading.md)"
-        )
