@@ -1,16 +1,17 @@
-"""Charts of rows: a line over time if a column is a time, bars if one is a category, otherwise none."""
+"""Charts of rows for the pages, and drawings of an hour: sparklines and stacked columns."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
+from lamina.reports.chart_choice import MOST_BARS, Choice, choose
 from lamina.terminal.render import cell
 
 MOST_LINES = 6
@@ -18,12 +19,6 @@ MOST_LINES = 6
 
 CUT = 4
 """Greatest height of a stacked column, as a multiple of the median."""
-
-MOST_BARS = 20
-"""Bars of one chart, the largest first."""
-
-MOST_ROWS = 1_000
-"""Rows of a table that is shown whole."""
 
 GAP = 150.0
 """Seconds without a minute's freshness after which its line is broken, because the speed layer wrote none."""
@@ -85,44 +80,6 @@ def _chart(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequenc
     if chosen.form == "lines":
         return _lines(columns, rows, chosen)
     return _bars(columns[chosen.numbers[0]], [(row[chosen.along], row[chosen.numbers[0]]) for row in rows])
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A chart of these columns, by their positions: `numbers` along a time or a category.
-
-    `category` is the column with a line for each of its values, or None if each number is a line.
-    """
-
-    form: Literal["lines", "bars"]
-    along: int
-    numbers: tuple[int, ...]
-    category: int | None = None
-
-
-def choose(kinds: Sequence[str], are_apart: Callable[[Sequence[int]], bool]) -> Choice | None:
-    """The chart for columns of these kinds, or None if they have no number, no time or category, or several rows for
-    one point.
-
-    A kind is `time`, `number`, `text` or `other`. `are_apart` is True if no two rows have the same values in these
-    columns.
-
-    >>> choose(["time", "number", "number"], lambda columns: True)
-    Choice(form='lines', along=0, numbers=(1, 2), category=None)
-    >>> choose(["time", "text", "number"], lambda columns: len(columns) == 2)
-    Choice(form='lines', along=0, numbers=(2,), category=1)
-    >>> choose(["text", "number"], lambda columns: True)
-    Choice(form='bars', along=0, numbers=(1,), category=None)
-    """
-    numbers = tuple(at for at, kind in enumerate(kinds) if kind == "number")
-    time, text = (kinds.index(kind) if kind in kinds else None for kind in ("time", "text"))
-    if not numbers:
-        return None
-    if time is not None:
-        if are_apart([time]):
-            return Choice("lines", time, numbers)
-        return Choice("lines", time, numbers[:1], text) if text is not None and are_apart([time, text]) else None
-    return Choice("bars", text, numbers[:1]) if text is not None and are_apart([text]) else None
 
 
 def _kind(values: Sequence[Any]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from lamina.services.own_processes import is_loopback
 from view_algebra.errors import LaminaError
 
 TOKEN = "console.token"  # noqa: S105 (the name of its file)
@@ -38,14 +38,3 @@ def token_for(host: str, names: Collection[str], home: Path) -> str | None:
             "The console's token is empty", evidence=str(file), way_out="Delete the file, and repeat the command."
         )
     return token
-
-
-def is_loopback(host: str) -> bool:
-    """True if only this machine can reach the host.
-
-    >>> is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("LocalHost"), is_loopback("db.example.org")
-    (True, True, True, False)
-    """
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host.lower() == "localhost"

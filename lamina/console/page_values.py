@@ -8,10 +8,11 @@ from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote, urlencode
 
-from lamina.console.charts import MOST_ROWS, drawn, stacked
+from lamina.console.charts import drawn, stacked
 from lamina.console.lineage_drawing import Node, graph
 from lamina.operations.deployment import Deployment
 from lamina.reports import receipt_lines, statuses
+from lamina.reports.chart_choice import MOST_ROWS
 from serving_layer.catalog import definitions
 from serving_layer.monitoring import particulars
 from serving_layer.monitoring.particulars import Minute

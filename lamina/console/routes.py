@@ -22,13 +22,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from lamina import __version__
-from lamina.console.charts import MOST_ROWS
 from lamina.console.page_values import PageReader
 from lamina.console.readings import Reading
 from lamina.console.request_guards import Guarded
 from lamina.console.threads import for_reader, in_thread
 from lamina.console.watcher import Watch, mistake
 from lamina.operations.deployment import Deployment
+from lamina.reports.chart_choice import MOST_ROWS
 from lamina.reports.metrics import registry
 from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import cell, seconds

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lamina.console.charts import MOST_BARS, MOST_ROWS, Choice
-from lamina.console.console_token import is_loopback
 from lamina.generating.view_facts import SCHEMA, Address, chart, drawn_first, newest, row, sentence
 from lamina.generating.yaml_text import yaml
+from lamina.reports.chart_choice import MOST_BARS, MOST_ROWS, Choice
+from lamina.services.own_processes import is_loopback
 from view_algebra.compiled import Catalog, View
 from view_algebra.language.quoting import postgres_name
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from lamina.console.charts import MOST_BARS, MOST_ROWS
 from lamina.generating.view_facts import (
     SCHEMA,
     Address,
@@ -28,6 +27,7 @@ from lamina.generating.view_facts import (
     sentence,
 )
 from lamina.generating.yaml_text import yaml
+from lamina.reports.chart_choice import MOST_BARS, MOST_ROWS
 from view_algebra.compiled import Catalog, View
 from view_algebra.language.quoting import quoted
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from lamina.console.charts import Choice, choose
+from lamina.reports.chart_choice import Choice, choose
 from view_algebra.compiled import Catalog, Column, View
 from view_algebra.language.quoting import postgres_text
 

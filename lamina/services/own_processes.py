@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import ipaddress
 import itertools
 import os
 import random
@@ -229,6 +230,17 @@ def listening(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def is_loopback(host: str) -> bool:
+    """True if only this machine can reach the host.
+
+    >>> is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("LocalHost"), is_loopback("db.example.org")
+    (True, True, True, False)
+    """
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host.lower() == "localhost"
 
 
 def tail(log: Path, lines: int = 12) -> str:
