@@ -33,7 +33,7 @@ postgres = "postgresql://lamina:secret@db:5432/lamina"
 alarm_after = "120"
 ```
 
-Every value is a text. A variable with `_FILE` behind its name, such as `LAMINA_POSTGRES_FILE`, names a file that holds
+Every value is a text. A variable whose name ends in `_FILE`, such as `LAMINA_POSTGRES_FILE`, names a file that holds
 the value. Set `LAMINA_POSTGRES` and `LAMINA_KAFKA` together, or neither for the embedded services. A key that Lamina
 does not know is refused.
 """

@@ -108,7 +108,7 @@ def proposal(
     columns = tuple(with_digits(column) if column.name in named else column for column in columns)
     if as_table and not proposed:
         raise LaminaError(
-            f"{name}: no column is a key of its own",
+            f"{name}: no column identifies a row",
             evidence=f"No column with an id's name has a different value in each of {sample.good:,} records.",
             way_out=f"Name the columns that identify a row with --key COLUMN. Columns:"
             f" {', '.join(column.name for column in columns)}.",

@@ -105,7 +105,7 @@ def plain_letters(text: str) -> str:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, with a number behind it if it is taken."""
+    """The name, with a number appended if it is taken."""
     numbered = (f"{name}_{number}" for number in itertools.count(2))
     return next(candidate for candidate in itertools.chain([name], numbered) if candidate not in taken)
 
@@ -149,9 +149,7 @@ def guessed_event_time(columns: Sequence[GuessedColumn]) -> GuessedColumn | None
 
 
 def guessed_category(columns: Sequence[GuessedColumn], sample: Sample) -> GuessedColumn | None:
-    """The column whose few values say most: a text before a flag, a flag before a small number, and a telling name
-    before all.
-    """
+    """The most telling category: first by its name, then a text before a flag before a small number."""
 
     def is_one(column: GuessedColumn) -> bool:
         several = 2 <= len(column.seen.different) <= max(2, column.seen.values // 2)
@@ -214,7 +212,7 @@ def _doubt(column: GuessedColumn) -> str | None:
     if column.kind == TIMESTAMP and seen.zoneless:
         return "no time zone, read as UTC"
     if column.kind.name == "DECIMAL" and column.kind.scale:
-        return f"rounded to {column.kind.scale} digits behind the point"
+        return f"rounded to {column.kind.scale} decimal places"
     if column.kind.name != "STRING":
         return "empty texts are NULL" if seen.kinds["empty"] else None
     kinds = {kind: times for kind, times in seen.kinds.most_common() if kind != "empty"}
@@ -226,5 +224,8 @@ def _doubt(column: GuessedColumn) -> str | None:
         return " and ".join(f"{KINDS[kind]} {times:,} time{'s' * (times != 1)}" for kind, times in kinds.items())
     if column.field.was is not None:
         return f"not always a {column.field.was.spark}"
-    forms = {"number": "numbers in texts, which DECIMAL reads, too", "like a time": "not a time to SQL yet"}
+    forms = {
+        "number": "numbers in texts, which DECIMAL also reads",
+        "like a time": "times in a format that SQL does not read",
+    }
     return forms.get(next(iter(seen.texts))) if len(seen.texts) == 1 else None

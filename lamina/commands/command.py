@@ -71,7 +71,7 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
             except KeyboardInterrupt:
                 output.tell("\ninterrupted")
                 sys.exit(INTERRUPTED)
-            except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+            except Exception as error:  # noqa: BLE001 (a bug is raised again)
                 output.error(as_lamina_error(error))
                 sys.exit(1)
 

@@ -12,7 +12,7 @@ from view_algebra.errors import LaminaError
 
 
 def postgres_url(text: str, name: str) -> str:
-    """The URL in the only form that psycopg2 accepts. `postgresql+psycopg2://` of SQLAlchemy is accepted, too.
+    """The URL in the only form that psycopg2 accepts. SQLAlchemy's `postgresql+psycopg2://` is also accepted.
 
     The LaminaError for a bad URL does not show its password.
     """

@@ -147,7 +147,7 @@ class Settings:
         )
 
     def reader(self) -> str:
-        """The URL for running a SELECT by anybody. Raises LaminaError if there is none."""
+        """The reader's URL, over which anybody's SELECT may run. Raises LaminaError if none is set."""
         if self.analyst is None:
             raise LaminaError(
                 "LAMINA_ANALYST is not set",

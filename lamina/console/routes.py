@@ -147,14 +147,14 @@ class Pages:
         try:
             async with self._answering:
                 return await for_reader(request, read)
-        except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+        except Exception as error:  # noqa: BLE001 (a bug is raised again)
             values = {"answer": None, "chart": None, "error": as_lamina_error(error), "most": MOST_ROWS}
             return self._page("sql.html", 400, title=title, query=query, **values)
 
     async def _read(
         self, request: Request, template: str, values: Callable[[str, Statement], dict[str, Any]]
     ) -> Response:
-        """A page about the view or source in the address. An error is shown as a page, too."""
+        """A page about the view or source in the address. An error also becomes a page."""
         name = request.path_params["name"]
         try:
             async with self._answering:
@@ -163,7 +163,7 @@ class Pages:
                 )
         except Unknown as error:
             return self._page("error.html", 404, title="Not found", error=error)
-        except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+        except Exception as error:  # noqa: BLE001 (a bug is raised again)
             return self._page("error.html", 503, title=name, error=as_lamina_error(error))
 
     async def _no_page(self, request: Request, _: Exception) -> Response:

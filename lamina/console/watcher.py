@@ -53,7 +53,7 @@ RATE_OVER = 10
 
 @dataclass
 class Question(Generic[T]):
-    """A service that is asked again and again. `answer` is its newest one, and `answered` the clock's time of it."""
+    """A service that is polled. `answer` is its newest one, and `answered` the clock's time of it."""
 
     ask: Callable[[], T]
     every: float

@@ -125,7 +125,7 @@ def row(view: View) -> str:
     if not view.unique:
         return "One row per record, or per match of records." if view.kind == "row" else ""
     key = [column.name for column in view.columns if column.name in view.unique[0]]
-    return f"One row per {', '.join(key)}." if key else "One row in all."
+    return f"One row per {', '.join(key)}." if key else "One row in total."
 
 
 def description(catalog: Catalog, view: View) -> str:

@@ -50,7 +50,7 @@ have a seventieth, and a rebuild of minutes would take hours next to other work.
 class Deployment:
     """Kafka, Postgres, Spark and the master log of one set of settings. `tell` takes lines of narration.
 
-    A `lent` Spark session is used in place of an own one, and stays open when the deployment is closed. `one_command`
+    A `lent` Spark session is used in place of its own, and stays open when the deployment is closed. `one_command`
     means that an own session computes for one command only. `nice` is its niceness (`session` in
     `lamina/spark/spark_session.py`).
     """

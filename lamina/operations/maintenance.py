@@ -53,6 +53,6 @@ def maintain(deployment: Deployment, sources: Sequence[Source]) -> MaintenanceRe
             if source.topic not in topics and deployment.log.opened(source):
                 topics.add(source.topic)
                 logs[source.name] = deployment.batch.logs.maintain(source, before)
-        except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+        except Exception as error:  # noqa: BLE001 (a bug is raised again)
             failed.append(as_lamina_error(error))
     return MaintenanceResult(dropped, vacuum(deployment.database), logs, failed)

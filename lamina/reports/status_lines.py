@@ -81,7 +81,7 @@ def _show_tables(output: Output, current: Status) -> None:
     paragraphs = [
         preview_lines(current.previews),
         [_rebuild(current.rebuild)] if current.rebuild else [],
-        [f"This Postgres is a standby, {seconds(current.standby)} behind its primary: views are read here only."]
+        [f"This Postgres is a standby, {seconds(current.standby)} behind its primary: here, views can only be read."]
         if current.standby is not None
         else [],
     ]

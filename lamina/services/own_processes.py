@@ -31,8 +31,8 @@ adjustments move.
 """
 
 _PORTS = itertools.cycle(random.SystemRandom().sample(range(20_000, 30_000), 10_000))
-"""Ports below those that Linux and macOS assign to anybody who asks for any port. So nobody gets one of these by chance
-before its server starts, or while its server restarts.
+"""Ports below the ephemeral range of Linux and macOS, so no other program gets one by chance before a server starts or
+while it restarts.
 """
 
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}

@@ -1,6 +1,6 @@
 """Lets Java trust the machine's certificates, for example those of a company's proxy.
 
-A Java that was brought along knows only the public authorities. The machine's own are in a PEM file, which Java cannot
+A bundled Java knows only the public authorities. The machine's own are in a PEM file, which Java cannot
 read, so this module writes them as a Java key store. Its format JKS holds certificates unchanged and needs no program.
 """
 

@@ -18,7 +18,7 @@ _AWAY_IN_A_TASK = re.compile(
 
 
 def in_our_words(error: Exception) -> LaminaError | None:
-    """An error of Postgres, Spark or the system with a way out, or None for a mistake of ours."""
+    """An error of Postgres, Spark or the system with a way out, or None for a bug."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -47,7 +47,7 @@ def in_our_words(error: Exception) -> LaminaError | None:
 
 
 def as_lamina_error(error: Exception) -> LaminaError:
-    """The error as a LaminaError. Raises it again if it is a mistake of ours."""
+    """The error as a LaminaError. Raises it again if it is a bug."""
     translated = error if isinstance(error, LaminaError) else in_our_words(error)
     if translated is None:
         raise error

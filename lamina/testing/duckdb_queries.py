@@ -44,7 +44,7 @@ PLAIN: tuple[type[exp.Expr], ...] = tuple(
 )
 """Nodes that mean the same in both engines as long as numbers are small.
 
-A CAST is alike only for a literal. `count_if` without rows is NULL in DuckDB.
+A CAST means the same only for a literal. `count_if` without rows is NULL in DuckDB.
 """
 
 

@@ -107,7 +107,7 @@ class Reruns:
                 results += runner.run_watched(test, self.tell)
             except Stalled:
                 raise
-            except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+            except Exception as error:  # noqa: BLE001 (a bug is raised again)
                 self.fail(as_lamina_error(error))
             else:
                 self._ran[test.name] = (test, catalog)

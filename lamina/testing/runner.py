@@ -123,7 +123,7 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _no_record(work: Work, over: threading.Event) -> None:
-    """Finds nothing: a test has few records, and a person can look at them."""
+    """Finds no record. A test has few, and its author can look at them."""
 
 
 @dataclass(frozen=True)

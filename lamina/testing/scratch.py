@@ -52,7 +52,7 @@ class Scratch:
 def make_folder(home: Path) -> Path:
     """Creates a folder below a private LAMINA_HOME that the server's user can reach.
 
-    Spark makes a home private, too. It may do so while the server starts, but not while that user is let through.
+    Spark also makes a home private. It may do so while the server starts, but not while that user is let through.
     """
     keep_private(home)
     own = folders.own_folder(home / "scratch")

@@ -208,7 +208,7 @@ CREATE TABLE records (
   order_id BIGINT COMMENT 'seen 3 times, 1,001 to 1,003',
   country STRING COMMENT 'seen 3 times, e.g. NL, DE',
   zip STRING COMMENT 'seen 3 times, leading zeros kept',
-  Amount DECIMAL(18,2) COMMENT 'seen 3 times, 7.00 to 100.25, rounded to 2 digits behind the point',
+  Amount DECIMAL(18,2) COMMENT 'seen 3 times, 7.00 to 100.25, rounded to 2 decimal places',
   placed_at TIMESTAMP COMMENT 'seen 3 times, 2024-01-02 03:04:05 to 2024-01-02 05:05:05, no time zone, read as UTC',
   ok BOOLEAN COMMENT 'seen 3 times, e.g. false, true',
   note STRING COMMENT 'seen 2 times, 1 null, a text 1 time and a whole number 1 time',
@@ -273,7 +273,7 @@ def test_a_table_has_the_key_that_was_seen_or_named(tmp_path: Path) -> None:
     with pytest.raises(LaminaError, match="There is no column nothing"):
         declared(path, key=["nothing"])
     path.write_text("a,b\n1,2\n1,2\n")
-    with pytest.raises(LaminaError, match="no column is a key of its own"):
+    with pytest.raises(LaminaError, match="no column identifies a row"):
         declared(path, as_table=True)
 
 
@@ -441,7 +441,7 @@ def test_the_keys_of_a_topic_decide_the_key_of_its_table(
         proposal(sample, "rows", "topic", topic=name)
     assert "--table" in refused.value.way_out
     if not key:
-        with pytest.raises(LaminaError, match="no column is a key of its own"):
+        with pytest.raises(LaminaError, match="no column identifies a row"):
             proposal(sample, "rows", "topic", topic=name, as_table=True)
         return
     proposed = proposal(sample, "rows", "topic", topic=name, as_table=True)
