@@ -155,21 +155,26 @@ def _source(draft: _Draft) -> str:
     keys = ", ".join(map(spark_name, draft.key))
     if draft.as_table:
         lines.append(f"  PRIMARY KEY ({keys})")
-    properties = {"event_time": event_time.name} if event_time else {}
-    properties |= {"event_time": "source.ts_ms"} if sample.is_changes else {}
-    properties |= {"epoch": sample.epoch} if sample.epoch else {}
-    properties |= {"empty_as_null": "true"} if sample.empty_as_null else {}
-    properties |= {
-        f"{OF_FIELD}{column.name}": column.field.name for column in columns if column.name != column.field.name
+    properties = {
+        "event_time": "source.ts_ms" if sample.is_changes else event_time and event_time.name,
+        "epoch": sample.epoch,
+        "empty_as_null": sample.empty_as_null and "true",
+        **{f"{OF_FIELD}{column.name}": column.field.name for column in columns if column.name != column.field.name},
     }
-    properties_text = ",\n  ".join(f"{spark_text(name)} = {spark_text(value)}" for name, value in properties.items())
-    options = f"topic '{draft.topic}', format '{'debezium-' * sample.is_changes}{sample.format}'"
-    options += f", key_format '{draft.key_format}'" if draft.as_table and not sample.is_changes else ""
-    options += ", frame 'registry'" if sample.is_framed and sample.format == "json" else ""
+    options = {
+        "topic": draft.topic,
+        "format": f"debezium-{sample.format}" if sample.is_changes else sample.format,
+        "key_format": None if sample.is_changes else draft.key_format,
+        "frame": "registry" if sample.is_framed and sample.format == "json" else None,
+    }
+    options_text = ", ".join(f"{name} {spark_text(value)}" for name, value in options.items() if value)
+    properties_text = ",\n  ".join(
+        f"{spark_text(name)} = {spark_text(value)}" for name, value in properties.items() if value
+    )
     ends = f"\nTBLPROPERTIES (\n  {properties_text}\n);\n" if properties_text else ";\n"
     body = ",\n".join(lines)
     notes = "".join(f"-- {note}\n" for note in _notes(draft, keys))
-    return f"{notes}CREATE TABLE {draft.name} (\n{body}\n)\nUSING kafka OPTIONS ({options}){ends}"
+    return f"{notes}CREATE TABLE {draft.name} (\n{body}\n)\nUSING kafka OPTIONS ({options_text}){ends}"
 
 
 def _notes(draft: _Draft, keys: str) -> list[str]:
