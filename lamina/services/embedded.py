@@ -8,19 +8,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lamina.services import kafka_broker, postgres, s3
 from lamina.services.jars import jar_files
 from lamina.services.java import java_home
 from lamina.services.own_processes import Running, listening, locked
 from view_algebra.errors import LaminaError
+
+S = TypeVar("S", kafka_broker.Broker, postgres.Server)
 
 
 @dataclass(frozen=True)
@@ -195,21 +197,10 @@ class Embedded:
         )
 
     def _find_kafka(self, state: Mapping[str, Any]) -> kafka_broker.Broker | None:
-        """Finds the broker by the state file, or by the process table if the file is lost or outdated."""
-        last = state.get("kafka")
-        if last is not None:
-            broker = kafka_broker.Broker(Running(**last["process"]), last["port"], last["controller_port"])
-            if broker.process.alive():
-                return broker
-        return kafka_broker.find(self.home)
+        return _alive(kafka_broker.Broker, state.get("kafka")) or kafka_broker.find(self.home)
 
     def _find_postgres(self, state: Mapping[str, Any]) -> postgres.Server | None:
-        last = state.get("postgres")
-        if last is not None:
-            server = postgres.Server(Running(**last["process"]), last["port"])
-            if server.process.alive():
-                return server
-        return postgres.find(self.home)
+        return _alive(postgres.Server, state.get("postgres")) or postgres.find(self.home)
 
     def _read(self) -> dict[str, Any]:
         with contextlib.suppress(OSError, ValueError):
@@ -244,6 +235,12 @@ class Embedded:
                     evidence=str(error),
                     way_out=f"{self.home} must be writable and have 1 GB free.",
                 ) from error
+
+
+def _alive(kind: Callable[..., S], last: Mapping[str, Any] | None) -> S | None:
+    """The service of the state file, or None if the file is lost or outdated."""
+    service = None if last is None else kind(**{**last, "process": Running(**last["process"])})
+    return service if service is not None and service.process.alive() else None
 
 
 def _service(name: str, service: kafka_broker.Broker | postgres.Server | s3.Store | None) -> Service:
