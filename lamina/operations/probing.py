@@ -79,19 +79,19 @@ class ProbeProcess:
 
     def longest(self, range: OffsetRange) -> tuple[TopicPartition, int] | None:
         """The record with the longest value."""
-        at: tuple[TopicPartition, int] | None = self._answer(range, None, ANSWERS_WITHIN)
+        at: tuple[TopicPartition, int] | None = self._ask(range, None, ANSWERS_WITHIN)
         return at
 
     def computes(self, range: OffsetRange, seconds: float) -> bool:
         """False if the range's tasks ran for `seconds`, after which the process is killed. Raises LaminaError without
         an answer.
         """
-        computed = bool(self._answer(range, seconds, ANSWERS_WITHIN + seconds))
+        computed = bool(self._ask(range, seconds, ANSWERS_WITHIN + seconds))
         if not computed:
             self.close()
         return computed
 
-    def _answer(self, range: OffsetRange, seconds: float | None, within: float) -> Any:
+    def _ask(self, range: OffsetRange, seconds: float | None, within: float) -> Any:
         try:
             self._asked.send((range, seconds))
             answer = self._asked.recv() if self._asked.poll(within) else "it gave no answer"
