@@ -17,7 +17,7 @@ import secrets
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -52,7 +52,7 @@ READER = "reader"
 
 _TAKEN = {"postgres", OWNER, ANALYST, "lamina_writer", "public", "none"}
 
-_SETTINGS: dict[str, str] = {
+SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "100",
@@ -73,13 +73,15 @@ _SETTINGS: dict[str, str] = {
     "log_line_prefix": "%m [%p] %u@%d ",
 }
 
-_NOT_DURABLE: dict[str, str] = {
+TEMPORARY: Mapping[str, str] = {
     **dict.fromkeys(("fsync", "full_page_writes", "synchronous_commit"), "off"),
     "shared_buffers": "64MB",
     "wal_level": "minimal",
     "max_wal_senders": "0",
 }
-"""Settings of a temporary server with few rows."""
+"""Settings of a temporary server with few rows. It waits for no disk, and its data are lost if the machine stops."""
+
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -122,28 +124,28 @@ def admit(home: Path) -> Owner | None:
     return owner
 
 
-def start(home: Path, *, port: int | None, durable: bool = True) -> Server:
+def start(home: Path, *, port: int | None, settings: Mapping[str, str] = NO_SETTINGS) -> Server:
     """Starts the server over the data in `home`/postgres, on `port` if it is free.
 
-    Missing data are initialised. Afterwards the database and the roles exist. If it is not `durable`, it waits for no
-    disk, and its data are lost if the machine stops. Raises LaminaError with the end of the server's log.
+    `settings` are settings over our own. Missing data are initialised. Afterwards the database and the roles exist.
+    Raises LaminaError with the end of the server's log.
     """
     programs = _programs()
     folder = home / "postgres"
     logs = home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     owner = admit(home)
-    settings = _SETTINGS if durable else _SETTINGS | _NOT_DURABLE
     data = folder / "data"
     if not data.exists():
-        _initialise(folder, programs, owner, _passwords(home)["postgres"], durable=durable)
+        unsafe = ["--no-sync"] if settings.get("fsync") == "off" else []
+        _initialise(folder, programs, owner, _passwords(home)["postgres"], unsafe)
     _clear_leftovers(data)
     log = logs / "postgres.log"
     for _ in range(ATTEMPTS):
         chosen = free_port(port)
         size = log.stat().st_size if log.exists() else 0
         command = [str(programs / "postgres"), "-D", str(data)]
-        for key, value in {**settings, "port": str(chosen)}.items():
+        for key, value in {**SETTINGS, **settings, "port": str(chosen)}.items():
             command += ["-c", f"{key}={value}"]
         process, child = spawn(command, log=log, marker=str(data), cwd=Path("/"), owner=owner)
         if comes_up(child, partial(answers, home, chosen), START_SECONDS):
@@ -225,7 +227,7 @@ def _write_passwords(path: Path, passwords: Mapping[str, str]) -> None:
     draft.replace(path)
 
 
-def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str, *, durable: bool) -> None:
+def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str, options: Sequence[str]) -> None:
     """Creates the data folder completely or not at all: initdb works in a draft next to it, which is then renamed."""
     draft = folder / "data.new"
     shutil.rmtree(draft, ignore_errors=True)
@@ -243,7 +245,7 @@ def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str
         "--locale-provider=builtin",
         "--builtin-locale=C.UTF-8",
         "--locale=C",
-        *([] if durable else ["--no-sync"]),
+        *options,
     ]
     answer = subprocess.run(
         command,

@@ -66,7 +66,7 @@ def scratch(home: Path) -> Iterator[Scratch]:
     killed.
     """
     own = make_folder(home)
-    server = postgres.start(own, port=None, durable=False)
+    server = postgres.start(own, port=None, settings=postgres.TEMPORARY)
     try:
         server_of_ours = Scratch(own, server.port)
         # A restarted server may still have these databases.

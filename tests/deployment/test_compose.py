@@ -222,9 +222,7 @@ def test_the_certificate_of_postgres_is_made_once_and_covers_its_names(
         shaken_hands(tmp_path, "elsewhere")
 
 
-def test_postgres_refuses_other_hosts_without_tls(
-    services: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_postgres_refuses_other_hosts_without_tls(services: dict[str, Any], tmp_path: Path) -> None:
     """The file of logins is tried in a Postgres without TLS."""
     mounted = "./deploy/pg_hba.conf:/etc/lamina/pg_hba.conf:ro"
     assert mounted in services["postgres"]["volumes"]
@@ -233,22 +231,18 @@ def test_postgres_refuses_other_hosts_without_tls(
     rules = home / "postgres" / "pg_hba.conf"
     rules.parent.mkdir(parents=True)
     rules.write_bytes((REPOSITORY / "deploy" / "pg_hba.conf").read_bytes())
-    for setting, value in {"hba_file": str(rules), "listen_addresses": "*"}.items():
-        monkeypatch.setitem(postgres._SETTINGS, setting, value)
     assert ["hostssl", "all", "all", "all", "scram-sha-256"] in [
         line.split() for line in rules.read_text().splitlines()
     ]
-    server = postgres.start(home, port=None)
+    server = postgres.start(home, port=None, settings={"hba_file": str(rules), "listen_addresses": "*"})
     try:
         url = postgres.url(home, server.port)
         psycopg2.connect(url).close()
-        others = [
-            address.address
-            for of in psutil.net_if_addrs().values()
-            for address in of
-            if address.family == socket.AF_INET
-        ]
-        for here in (address for address in others if not address.startswith("127.")):
+        addresses = [address for of_interface in psutil.net_if_addrs().values() for address in of_interface]
+        own = [address.address for address in addresses if address.family == socket.AF_INET]
+        others = [address for address in own if not address.startswith("127.")]
+        assert others, "this machine has an address besides the loopback's"
+        for here in others:
             with pytest.raises(psycopg2.OperationalError, match="no encryption"):
                 psycopg2.connect(url.replace("127.0.0.1", here))
     finally:

@@ -85,7 +85,7 @@ class Pair:
         """Starts the standby. Returns once it has replayed everything the primary has committed."""
         options = {"wal_receiver_status_interval": "1s", "max_standby_streaming_delay": f"{DELAY}s", **settings}
         command = [str(postgres._programs() / "postgres"), "-D", str(self.home / "standby")]
-        for name, value in {**postgres._SETTINGS, "port": str(self.standby), **options}.items():
+        for name, value in {**postgres.SETTINGS, "port": str(self.standby), **options}.items():
             command += ["-c", f"{name}={value}"]
         marker = str(self.home / "standby")
         self.process, _ = spawn(command, log=self.log, marker=marker, cwd=Path("/"), owner=postgres.admit(self.home))
