@@ -41,13 +41,12 @@ def session(
     java_options: tuple[str, ...] = (),
     nice: int = 0,
     short_lived: bool = False,
-    log: bool = True,
 ) -> SparkSession:
     """The Spark session of this process. A second call returns the same session, whatever its arguments.
 
     `java_options` replace those that make its start quick. `nice` is the JVM's niceness (0 to 19, on Linux). From 5 on
     it also leaves one of several processors to others. `short_lived` is for few records: the JVM would take longer to
-    make its code fast than fast code saves. `log` includes the master log. Without it, Postgres is not needed.
+    make its code fast than fast code saves. Without a database in the settings, the session has no master log.
 
     Raises LaminaError if Java, the jars or Postgres are missing, or if the JVM ends while it starts.
     """
@@ -58,14 +57,14 @@ def session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    if log:
+    if settings.postgres:
         log_catalog.ensure_schema(settings.postgres)
     master = master or settings.spark_master
     heap = heap_of(master, psutil.virtual_memory().total)
     try:
         options = java_options or tuple(archive_options(settings.home, "spark"))
         options += (*QUICK_COMPILER.split(), QUICK_COLLECTOR) if short_lived else ()
-        ours = configuration(settings, master, heap, options) | (iceberg_catalog(settings) if log else {})
+        ours = configuration(settings, master, heap, options) | (iceberg_catalog(settings) if settings.postgres else {})
         configured = combined(ours, settings.spark_conf)
         _environment(settings.home)
         _start_jvm(configured, nice)

@@ -111,7 +111,7 @@ def engines(tell: Callable[[str], None]) -> Iterator[tuple[SparkSession, Scratch
     with ExitStack() as running:
         with waiting(tell, "starting Postgres and Spark for the tests"), ThreadPoolExecutor(1) as starting:
             server = starting.submit(running.enter_context, scratch(home))
-            spark = session(settings, "lamina test", short_lived=True, log=False)
+            spark = session(settings, "lamina test", short_lived=True)
             running.callback(_stop, spark)
             server.result()
         yield spark, server.result()
