@@ -102,7 +102,7 @@ def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bo
     It shows the freshness of each view, alarms, proofs, lineage and rows, and runs SELECTs as the analyst. /metrics has
     the numbers of `lamina metrics`. At an address that other machines reach, it asks for the token in the printed URL.
     """
-    from lamina.console.console_token import token_for
+    from lamina.console.request_guards import token_for
     from lamina.console.server import Console
 
     host, port = listen_address(listen, "127.0.0.1:8765")

@@ -1,17 +1,25 @@
-"""Protection against other sites: the headers of every answer, and the refusal of requests."""
+"""Protection against other sites and people: the headers of every answer, refused requests, and the token."""
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
+import os
+import secrets
 import socket
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lamina.services.own_processes import is_loopback
+from view_algebra.errors import LaminaError
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self';"
@@ -28,6 +36,35 @@ COOKIE = "lamina_console_{port}"
 
 COOKIE_SECONDS = 30 * 24 * 3600
 """Seconds for which a browser keeps the token."""
+
+TOKEN = "console.token"  # noqa: S105 (a file)
+"""The file of the token in LAMINA_HOME."""
+
+
+def token_for(host: str, names: Collection[str], home: Path) -> str | None:
+    """The token of a console at this host, kept in LAMINA_HOME for its owner alone. None at a loopback address.
+
+    A console with other names is behind a proxy, through which others reach even a loopback address. Raises LaminaError
+    if the token's file is empty.
+
+    >>> token_for("localhost", [], Path("/nowhere")), token_for("127.0.0.1", [], Path("/nowhere"))
+    (None, None)
+    """
+    if not names and is_loopback(host):
+        return None
+    home.mkdir(parents=True, exist_ok=True)
+    file, draft = home / TOKEN, home / f"{TOKEN}.{os.getpid()}"
+    draft.touch(mode=0o600)
+    draft.write_text(secrets.token_urlsafe(24), encoding="utf-8")
+    with suppress(FileExistsError):
+        os.link(draft, file)
+    draft.unlink()
+    token = file.read_text(encoding="utf-8").strip()
+    if not token:
+        raise LaminaError(
+            "The console's token is empty", evidence=str(file), way_out="Delete the file, and repeat the command."
+        )
+    return token
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import event
 
 from lamina.console import routes
-from lamina.console.console_token import token_for
+from lamina.console.request_guards import token_for
 from lamina.console.server import Console
 from lamina.operations.deployment import Deployment
 from lamina.reports import statuses
