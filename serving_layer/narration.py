@@ -86,6 +86,15 @@ def duration(seconds: float) -> str:
     return f"{max(1, round(seconds))} s"
 
 
+def amount(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> amount(1, "record"), amount(1_500, "record")
+    ('1 record', '1,500 records')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def size(number: float) -> str:
     """A number of bytes, rounded.
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from interchange.guessing import ID_NAME, Statistics
 from interchange.sampling import GuessedField, Sample
+from serving_layer.narration import amount
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import DATE, STRING, TIMESTAMP, Type
 from view_algebra.written.declarations import ICEBERG_COLUMNS
@@ -175,9 +176,9 @@ _RANKS = {"STRING": 0, "BOOLEAN": 1, "INT": 2}
 def comment(column: GuessedColumn) -> str:
     """The values of a column, in one line."""
     seen = column.seen
-    parts = [f"seen {seen.values:,} time{'s' * (seen.values != 1)}"]
+    parts = [f"seen {amount(seen.values, 'time')}"]
     if seen.nulls:
-        parts.append(f"{seen.nulls:,} null{'s' * (seen.nulls != 1)}")
+        parts.append(amount(seen.nulls, "null"))
     parts += filter(None, [_values(column), _doubt(column)])
     return ", ".join(parts)
 
@@ -221,7 +222,7 @@ def _doubt(column: GuessedColumn) -> str | None:
     if seen.texts.keys() == {"leading zero"}:
         return "leading zeros kept"
     if len(kinds) > 1:
-        return " and ".join(f"{KINDS[kind]} {times:,} time{'s' * (times != 1)}" for kind, times in kinds.items())
+        return " and ".join(f"{KINDS[kind]} {amount(times, 'time')}" for kind, times in kinds.items())
     if column.field.was is not None:
         return f"not always a {column.field.was.spark}"
     forms = {

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from master_log.offsets import Offsets, brief
-from serving_layer.narration import age, size
+from serving_layer.narration import age, amount, size
 from serving_layer.promise.source_queries import Topic
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
@@ -47,7 +47,7 @@ def ensure_topic(brokers: Brokers, source: Source, catalog: Catalog, tell: Calla
     if id is None:
         partitions = declared_partitions(catalog, source.topic) or DEFAULT_PARTITIONS
         brokers.create(source.topic, partitions, KEPT)
-        tell(f"{source.name}: topic {source.topic} created with {_partitions(partitions)}")
+        tell(f"{source.name}: topic {source.topic} created with {amount(partitions, 'partition')}")
         id = brokers.topic_id(source.topic)
     else:
         for warning in warnings(brokers, source):
@@ -140,10 +140,6 @@ def declared_partitions(catalog: Catalog, topic: str) -> int | None:
     return next(iter(declared.values()), None)
 
 
-def _partitions(number: int) -> str:
-    return f"{number} partition{'s' * (number > 1)}"
-
-
 def notes_on_existing(brokers: Brokers, sources: Collection[Source]) -> list[str]:
     """The warnings of `plan` about existing topics of these sources. Empty if the brokers do not answer."""
     lines: list[str] = []
@@ -159,7 +155,7 @@ def warnings(brokers: Brokers, source: Source) -> Iterator[str]:
     wanted, partitions = source.properties.get("partitions"), brokers.partitions(source.topic)
     if wanted is not None and int(wanted) != len(partitions):
         yield (
-            f"{source.name}: topic {source.topic} exists with {_partitions(len(partitions))} and keeps them:"
+            f"{source.name}: topic {source.topic} exists with {amount(len(partitions), 'partition')} and keeps them:"
             f" 'partitions' = '{wanted}' only counts if `lamina apply` creates the topic"
         )
     with suppress(LaminaError):  # not everybody may describe a topic's settings

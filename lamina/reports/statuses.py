@@ -18,7 +18,7 @@ from serving_layer.monitoring import delays
 from serving_layer.monitoring.alarms import alarms
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState
 from serving_layer.monitoring.status import Status, status
-from serving_layer.narration import size
+from serving_layer.narration import amount, size
 from serving_layer.promise import progress
 from view_algebra.errors import LaminaError
 
@@ -105,9 +105,8 @@ def lag_lines(deployment: Deployment, lags: Mapping[str, int | None]) -> list[st
     lines = []
     with deployment.database.begin() as connection:
         for name, lag in lags.items():
-            waits_for = delays.waits_for(connection, name, starting=running) if lag else None
-            if waits_for:
-                lines.append(f"{name} is {lag:,} {'record' if lag == 1 else 'records'} behind: {waits_for}")
+            if lag and (waits_for := delays.waits_for(connection, name, starting=running)):
+                lines.append(f"{name} is {amount(lag, 'record')} behind: {waits_for}")
     return lines
 
 
