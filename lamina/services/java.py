@@ -33,6 +33,9 @@ QUICK_COLLECTOR = "-XX:+UseSerialGC"
 heap takes no longer.
 """
 
+LOG4J2 = Path(__file__).with_name("log4j2.properties")
+"""Makes the JVMs of Kafka and Spark log to the file that -Dlamina.log names."""
+
 PROBE_SECONDS = 30.0
 """Seconds after which `java -version` counts as broken. It takes 0.1 s."""
 

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from lamina.services import own_processes
-from lamina.services.java import archive_options
+from lamina.services.java import LOG4J2, archive_options
 from lamina.services.own_processes import Running, comes_up, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
@@ -31,8 +31,6 @@ STOP_SECONDS = 60.0
 
 ATTEMPTS = 3
 """Attempts at a start. Another process may take a port after we saw it free and before Kafka binds it."""
-
-LOG4J2 = Path(__file__).with_name("log4j2.properties")
 
 _PROPERTIES: Mapping[str, str] = {
     "process.roles": "broker,controller",

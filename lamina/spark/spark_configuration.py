@@ -12,7 +12,6 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from lamina.configuration.postgres_urls import Jdbc
@@ -20,6 +19,7 @@ from lamina.configuration.settings import Settings
 from lamina.services import folders
 from lamina.services.access import keep_private
 from lamina.services.jars import jar_files
+from lamina.services.java import LOG4J2
 from master_log import stores
 from serving_layer.postgres import log_catalog
 from view_algebra.errors import LaminaError
@@ -36,8 +36,6 @@ of 1 MB ends at some 2,500 characters of `(a|b)*`, this one at some 30,000 (benc
 
 REAPED_AFTER = "10s"
 """Time that an executor waits for a cancelled task. Every task checks for cancellation between two records."""
-
-LOG4J2 = Path(__file__).parents[1] / "services" / "log4j2.properties"
 
 NAME = "LAMINA_SPARK_CONF"
 
