@@ -1,7 +1,7 @@
 """The command line: `lamina` and its commands.
 
-Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a difference, a failed check or test, or a view held back, 130
-Ctrl-C.
+Exit codes are 0 (done), 1 (refused or failed), 2 (usage), 3 (a difference, a failed check or test, or a view that is
+held back) and 130 (Ctrl-C).
 """
 
 from __future__ import annotations
