@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 from tests.laws.engines import Engines, Record
-from view_algebra import compile_catalog
+from view_algebra import Catalog, compile_catalog
 
-CATALOG = compile_catalog(
-    {
-        "averages.sql": """
+
+@cache
+def catalog() -> Catalog:
+    """Averages of decimals, in every place of a view."""
+    return compile_catalog(
+        {
+            "averages.sql": """
 CREATE TABLE orders (id INT, country STRING, amount DECIMAL(10,2), ts TIMESTAMP)
 USING kafka OPTIONS (topic 'orders', format 'json');
 CREATE TABLE countries (country STRING PRIMARY KEY, region STRING)
@@ -24,8 +29,8 @@ SELECT region, avg(amount) AS a FROM orders JOIN countries USING (country) GROUP
 CREATE VIEW above AS SELECT avg(m) AS a FROM (SELECT id, max(amount) AS m FROM orders GROUP BY id);
 CREATE VIEW beside AS SELECT id, avg(amount) OVER (PARTITION BY country) AS a FROM orders;
 """
-    }
-)
+        }
+    )
 
 
 def test_an_average_is_spark_s_to_its_last_digit(engines: Engines) -> None:
@@ -37,7 +42,7 @@ def test_an_average_is_spark_s_to_its_last_digit(engines: Engines) -> None:
     ]
     countries: list[Record] = [(b'{"country": "NL"}', b'{"region": "EU"}')]
     batches: dict[str, list[list[Record]]] = {"orders": [orders[:70], orders[70:]], "countries": [countries]}
-    assert engines.differing(CATALOG, batches) == {}
+    assert engines.differing(catalog(), batches) == {}
     with engines.connection.cursor() as cursor:
         cursor.execute("SELECT a::text FROM analytics.plain")
         assert cursor.fetchone() == ("4.659312",)

@@ -6,13 +6,18 @@ import base64
 import json
 import random
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from tests.laws.engines import Engines, Record, Sent
-from view_algebra import compile_catalog
+from view_algebra import Catalog, compile_catalog
 
-CATALOG = compile_catalog(
-    {
-        "bytes.sql": """
+
+@cache
+def catalog() -> Catalog:
+    """A stream and a table of bytes, and views of them."""
+    return compile_catalog(
+        {
+            "bytes.sql": """
 CREATE TABLE m (id BIGINT, payload BINARY, text STRING, ratio DOUBLE, exact DECIMAL(30, 9))
 USING kafka OPTIONS (topic 'm', format 'json');
 CREATE TABLE t (id BIGINT PRIMARY KEY, payload BINARY, text STRING)
@@ -51,8 +56,10 @@ SELECT h.key, count(*) AS n, count(h.value) AS filled FROM m LATERAL VIEW explod
 CREATE VIEW seconds AS
 SELECT timestamp_seconds(ratio) AS at, timestamp_seconds(exact) AS exact, timestamp_seconds(id) AS whole FROM m;
 """
-    }
-)
+        }
+    )
+
+
 TEXTS = ["bGFtaW5h", "AA==", "/+8=", "A", "AA", "=", "00ff", "c3", "é", "a b", "", None]
 BYTES = [b"", b"a", b"a\x00b", b"\xff\xfe", b"\xc3", "é".encode(), bytes(range(40)), b"__debezium_unavailable_value"]
 HEADERS: list[list[tuple[str, bytes | None]] | None] = [
@@ -96,4 +103,4 @@ def test_bytes_are_what_spark_makes_of_them(engines: Engines) -> None:
         return str(json.loads(value)["id"]).encode(), dice.choice([None, value, value])
 
     batches = {name: [[make() for _ in range(25)] for _ in range(3)] for name, make in {"m": record, "t": row}.items()}
-    assert engines.differing(CATALOG, batches) == {}
+    assert engines.differing(catalog(), batches) == {}

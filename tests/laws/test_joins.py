@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 import random
+from functools import cache
 
 from tests.laws.engines import Engines, Record, Row
-from view_algebra import compile_catalog
+from view_algebra import Catalog, compile_catalog
 
 SOURCES = """
 CREATE TABLE clicks (user_id BIGINT, page STRUCT<url: STRING, tags: ARRAY<STRING>>, price DECIMAL(8,2), n INT, ts TIMESTAMP)
@@ -135,9 +136,12 @@ VIEWS = {
 }  # fmt: skip
 
 
-CATALOG = compile_catalog(
-    {"joins.sql": SOURCES + "".join(f"CREATE VIEW v{n} AS {select};\n" for n, select in enumerate(VIEWS.values()))}
-)
+@cache
+def catalog() -> Catalog:
+    """A view for each of VIEWS."""
+    return compile_catalog(
+        {"joins.sql": SOURCES + "".join(f"CREATE VIEW v{n} AS {select};\n" for n, select in enumerate(VIEWS.values()))}
+    )
 
 
 def click(dice: random.Random) -> Record:
@@ -186,12 +190,15 @@ def test_a_join_is_its_select_over_all_that_came(engines: Engines) -> None:
     dice = random.Random(7)
     makers = {"clicks": click, "orders": order, "users": user, "rates": rate}
     batches = {name: [[make(dice) for _ in range(9)] for _ in range(3)] for name, make in makers.items()}
-    assert engines.differing(CATALOG, batches) == {}
+    assert engines.differing(catalog(), batches) == {}
 
 
-SMALL = compile_catalog(
-    {
-        "small.sql": """
+@cache
+def small() -> Catalog:
+    """Views whose rows a test can list."""
+    return compile_catalog(
+        {
+            "small.sql": """
 CREATE TABLE l (k STRING, a INT, b STRING, ts TIMESTAMP) USING kafka OPTIONS (topic 'l', format 'json');
 CREATE TABLE r (k STRING, x INT) USING kafka OPTIONS (topic 'r', format 'json');
 CREATE TABLE t (id INT PRIMARY KEY, v STRING, at TIMESTAMP)
@@ -209,16 +216,16 @@ CREATE VIEW open AS SELECT count(*) AS n FROM t WHERE v = 'open';
 CREATE VIEW held AS SELECT l.a, t.v FROM l LEFT JOIN t FOR SYSTEM_TIME AS OF l.ts AS t ON t.id = 1;
 CREATE VIEW named AS SELECT l.a, t.id FROM l JOIN t FOR SYSTEM_TIME AS OF l.ts AS t ON t.v = l.b;
 """
-    }
-)
+        }
+    )
 
 
 def rows(engines: Engines, view: str, **records: list[Record]) -> list[Row]:
     """A view's rows after its records came one by one, the last source first: order does not matter."""
-    engines.deploy(SMALL)
+    engines.deploy(small())
     for source in reversed(records):
-        engines.feed(SMALL, {source: [[record] for record in records[source]]})
-    return engines.actual(SMALL.views[view])
+        engines.feed(small(), {source: [[record] for record in records[source]]})
+    return engines.actual(small().views[view])
 
 
 def keyed(*values: tuple[str, int | str | None], name: str) -> list[Record]:

@@ -8,17 +8,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import zip_longest
 from typing import Any
 
 import pytest
 
 from tests.laws.engines import Engines, Record, Row, Sent, same, told
-from view_algebra import Refused, compile_catalog
+from view_algebra import Catalog, Refused, compile_catalog
 
-CATALOG = compile_catalog(
-    {
-        "tables.sql": """
+
+@cache
+def catalog() -> Catalog:
+    """All the tables and views of this file, compiled by the first test that needs them."""
+    return compile_catalog(
+        {
+            "tables.sql": """
 CREATE TABLE prices (sku STRING PRIMARY KEY, price DECIMAL(10, 2), updated_at TIMESTAMP)
 USING kafka OPTIONS (topic 'prices', format 'json', key_format 'json') TBLPROPERTIES ('event_time' = 'updated_at');
 CREATE TABLE timeless (sku STRING PRIMARY KEY, price DECIMAL(10, 2))
@@ -68,8 +73,10 @@ FROM files;
 CREATE VIEW latest AS
 SELECT sku, last(id) AS id, first(id) AS first_id, collect_list(id) AS ids FROM orders GROUP BY sku;
 """
-    }
-)
+        }
+    )
+
+
 DAY = datetime(2024, 3, 2, tzinfo=UTC)
 UNAVAILABLE = "__debezium_unavailable_value"
 LONG = "long " * 50
@@ -285,13 +292,13 @@ def in_turn(cases: Sequence[Sequence[Record]]) -> list[list[Record]]:
 
 def play(engines: Engines, batches: Mapping[str, Sequence[Sequence[Record]]]) -> Shown:
     """The rows of every view, which equal its SELECT."""
-    engines.deploy(CATALOG)
-    engines.feed(CATALOG, batches)
-    engines.oracle(CATALOG, batches)
-    rows = {view.name: engines.actual(view) for view in CATALOG.views.values()}
+    engines.deploy(catalog())
+    engines.feed(catalog(), batches)
+    engines.oracle(catalog(), batches)
+    rows = {view.name: engines.actual(view) for view in catalog().views.values()}
     wrong = [
         told(view, expected, rows[view.name])
-        for view, expected in engines.all_expected(CATALOG)
+        for view, expected in engines.all_expected(catalog())
         if not same(expected, rows[view.name])
     ]
     assert not wrong

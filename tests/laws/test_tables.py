@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import random
+from functools import cache
 
 from tests.laws.engines import Engines, Record
-from view_algebra import compile_catalog
+from view_algebra import Catalog, compile_catalog
 
 WRONG = "a field has the wrong type: "
 MODE = "set decimal.handling.mode in OPTIONS to that of the connector"
 
-CATALOG = compile_catalog(
-    {
-        "tables.sql": """
+
+@cache
+def catalog() -> Catalog:
+    """Tables of every format, and views of them."""
+    return compile_catalog(
+        {
+            "tables.sql": """
 CREATE TABLE users (
   id BIGINT PRIMARY KEY COMMENT 'never used twice', name STRING, country STRING, tags ARRAY<STRING>,
   address STRUCT<city: STRING, zips: ARRAY<INT>>, scores MAP<STRING, DOUBLE>, changed TIMESTAMP
@@ -64,8 +69,8 @@ CREATE VIEW named AS
 SELECT u.id, f.is_on, row_number() OVER (ORDER BY u.name DESC, u.id) AS place FROM users u
 LEFT JOIN flags f ON f.name = u.name;
 """
-    }
-)
+        }
+    )
 
 
 def user(dice: random.Random) -> Record:
@@ -115,17 +120,17 @@ def change(dice: random.Random) -> Record:
 
 def test_a_table_shows_of_every_key_the_newest_record(engines: Engines) -> None:
     dice = random.Random(3)
-    assert CATALOG.views["read_as_times"].reads == (), "it has cells of its own"
+    assert catalog().views["read_as_times"].reads == (), "it has cells of its own"
     makers = {"users": user, "rates": rate, "flags": flag, "shop": change}
     batches = {name: [[make(dice) for _ in range(12)] for _ in range(4)] for name, make in makers.items()}
-    assert engines.differing(CATALOG, batches) == {}
+    assert engines.differing(catalog(), batches) == {}
 
 
 def shown(engines: Engines, name: str, records: list[Record]) -> list[tuple[object, ...]]:
     """A table after its records came one by one."""
-    engines.deploy(CATALOG)
-    engines.feed(CATALOG, {name: [[record] for record in records]})
-    return [row[:2] for row in engines.actual(CATALOG.views[name])]
+    engines.deploy(catalog())
+    engines.feed(catalog(), {name: [[record] for record in records]})
+    return [row[:2] for row in engines.actual(catalog().views[name])]
 
 
 def changed(id: int, name: str, hour: int) -> Record:
@@ -143,9 +148,12 @@ def test_a_deletion_is_remembered(engines: Engines) -> None:
     assert shown(engines, "users", [changed(1, "new", 9), (b"1", None), late]) == [(1, "again")]
 
 
-MOVES = compile_catalog(
-    {
-        "moves.sql": """
+@cache
+def moves() -> Catalog:
+    """A table whose rows move from key to key, and a join as of the event."""
+    return compile_catalog(
+        {
+            "moves.sql": """
 CREATE TABLE seats (hall STRING, seat SMALLINT, guest STRING, at TIMESTAMP, PRIMARY KEY (hall, seat))
 USING kafka OPTIONS (topic 'seats', format 'debezium-json')
 TBLPROPERTIES ('event_time' = 'at', 'newest_by' = 'event_time');
@@ -153,8 +161,8 @@ CREATE TABLE looks (hall STRING, seat SMALLINT, ts TIMESTAMP) USING kafka OPTION
 CREATE VIEW seen AS SELECT l.ts, l.seat, s.guest FROM looks l
 LEFT JOIN seats FOR SYSTEM_TIME AS OF l.ts AS s ON s.hall = l.hall AND s.seat = l.seat;
 """
-    }
-)
+        }
+    )
 
 
 def taken(op: str, hour: int, guest: str, *, before: tuple[str, int] | None = None, after: tuple[str, int]) -> Record:
@@ -178,9 +186,9 @@ def test_an_update_of_the_key_takes_the_row_from_the_old_one(engines: Engines) -
         taken("u", 4, "bob", before=("B", 9), after=("A", 3)),
     ]
     looks = [looked(seat, hour) for hour in (1, 2, 3) for seat in (1, 2)]
-    assert engines.differing(MOVES, {"seats": [[record] for record in seats], "looks": [looks]}) == {}
-    assert [row[1:3] for row in engines.actual(MOVES.views["seats"])] == [(2, "ann"), (3, "bob")]
-    assert [row[1:] for row in engines.actual(MOVES.views["seen"])] == [
+    assert engines.differing(moves(), {"seats": [[record] for record in seats], "looks": [looks]}) == {}
+    assert [row[1:3] for row in engines.actual(moves().views["seats"])] == [(2, "ann"), (3, "bob")]
+    assert [row[1:] for row in engines.actual(moves().views["seen"])] == [
         (1, "ann"),
         (2, None),
         (1, "anne"),
@@ -197,12 +205,12 @@ def test_a_deletion_has_no_time_of_the_row_before_it(engines: Engines) -> None:
     late = json.dumps({"hall": "A", "seat": 1, "ts": "2024-01-01T00:00:01Z"}).encode()
     assert (
         engines.differing(
-            MOVES, {"seats": [seats, [taken("c", 1, "b", after=("A", 9))]], "looks": [[looked(1, 2), late]]}
+            moves(), {"seats": [seats, [taken("c", 1, "b", after=("A", 9))]], "looks": [[looked(1, 2), late]]}
         )
         == {}
     )
-    assert [row[2] for row in engines.actual(MOVES.views["seats"])] == ["b"]
-    assert [row[2] for row in engines.actual(MOVES.views["seen"])] == ["ann", None]
+    assert [row[2] for row in engines.actual(moves().views["seats"])] == ["b"]
+    assert [row[2] for row in engines.actual(moves().views["seen"])] == ["ann", None]
 
 
 def test_a_record_without_a_key_is_bad(engines: Engines) -> None:
@@ -252,6 +260,6 @@ def test_a_record_without_a_key_is_bad(engines: Engines) -> None:
         ],
     }
     for name, records in bad.items():
-        engines.records(CATALOG.sources[name], records)
+        engines.records(catalog().sources[name], records)
         errors = engines.spark.sql("SELECT kafka_error FROM records ORDER BY kafka_offset").collect()
         assert [row.kafka_error for row in errors] == reasons[name]
