@@ -17,6 +17,7 @@ from lamina.configuration.settings import Settings
 from lamina.services.jars import jar_files
 from speed_layer.plans import INTERPRETED
 from tests.fix_services import Services, quick_java
+from tests.lent_spark import remember_java_names
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +33,7 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
         embedded=True,
         spark_jars=tuple(map(str, jar_files(run_home, "s3"))),
     )
+    remember_java_names()
     seldom_collected = "-Xmn600m"  # what a query leaves behind is garbage at once
     options = (*quick_java(run_home, "spark"), seldom_collected)
     spark = lamina.spark.spark_session.session(settings, "tests", java_options=options)

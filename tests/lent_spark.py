@@ -8,9 +8,10 @@ queries that a dead speed layer has left there are stopped.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from py4j.java_gateway import JavaObject
+from py4j.java_gateway import JavaClass, JavaObject, JavaPackage, JVMView
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -27,6 +28,25 @@ def lent(spark: SparkSession) -> Mapping[str, str]:
     assert gateway is not None
     parameters = gateway.java_parameters
     return {"PYSPARK_GATEWAY_PORT": str(parameters.port), "PYSPARK_GATEWAY_SECRET": parameters.auth_token}
+
+
+def remember_java_names() -> None:
+    """Lets Py4J ask the JVM once for each class and package that is named, as a field of the view that it is read from.
+
+    Otherwise each call of PySpark asks again, and Java looks into 290 jars for each package that it could be in.
+    """
+    for kind in (JVMView, JavaPackage):
+        kind.__getattr__ = _remembering(kind.__getattr__)
+
+
+def _remembering(ask: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    def get(of: Any, name: str) -> Any:
+        answer = ask(of, name)
+        if isinstance(answer, JavaClass | JavaPackage):
+            vars(of)[name] = answer
+        return answer
+
+    return get
 
 
 def taken_back(spark: SparkSession) -> None:
@@ -46,6 +66,7 @@ def _let_go(spark: SparkSession) -> None:
 
 def borrowed(settings: Settings) -> SparkSession:
     """A session of the JVM that the environment names."""
+    remember_java_names()
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     jvm = gateway.jvm
     running = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(
