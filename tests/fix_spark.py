@@ -34,8 +34,9 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
         spark_jars=tuple(map(str, jar_files(run_home, "s3"))),
     )
     remember_java_names()
-    seldom_collected = "-Xmn600m"  # what a query leaves behind is garbage at once
-    options = (*quick_java(run_home, "spark"), seldom_collected)
+    # What a query leaves behind is garbage at once. A heap that grows is collected as a whole each time.
+    seldom_collected = ("-Xmn600m", "-Xms2048m")
+    options = (*quick_java(run_home, "spark"), *seldom_collected)
     spark = lamina.spark.spark_session.session(settings, "tests", java_options=options)
     yield spark
     spark.stop()
