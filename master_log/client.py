@@ -8,7 +8,7 @@ import socket
 import threading
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ from kafka.errors import (
 from kafka.net.compat import KafkaNetClient
 
 from master_log.login import Login
+from master_log.unavailable import KafkaUnavailable, unreachable
 from view_algebra.errors import LaminaError
 
 _T = TypeVar("_T")
@@ -58,10 +59,6 @@ _failures = _FailureReasons()
 # Failures that matter are raised. Without this, a loop that waits for a broker would print a line per attempt.
 logging.getLogger("kafka").addHandler(_failures)
 logging.getLogger("kafka").propagate = False
-
-
-class KafkaUnavailable(LaminaError):
-    """The brokers do not answer now. A later request may succeed."""
 
 
 class Client:
@@ -201,20 +198,3 @@ class Client:
                 else "Name the client certificate that the brokers ask for in cert_file, or correct the port."
             ),
         )
-
-
-_LONGEST_REASON = 300
-"""Most characters shown of a reason: the client lists every partition of a topic in it."""
-
-
-def _cut(reason: str) -> str:
-    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
-
-
-def unreachable(bootstrap_servers: str, reasons: Iterable[str]) -> KafkaUnavailable:
-    """The error for brokers that do not answer, with the reasons."""
-    return KafkaUnavailable(
-        f"Kafka does not answer at {bootstrap_servers}",
-        evidence="\n".join(map(_cut, reasons)),
-        way_out="Start the brokers, or correct the address and the login in LAMINA_KAFKA (host:port).",
-    )

@@ -19,7 +19,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import RetriableError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from master_log import consuming, fetching, transactions
-from master_log.client import Client, KafkaUnavailable, unreachable
+from master_log.client import Client
 from master_log.consuming import Pair
 from master_log.fetching import Epochs
 from master_log.groups import Groups
@@ -28,6 +28,7 @@ from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.producer import Producer
 from master_log.tails import ChangedTail, Tails
 from master_log.transactions import OpenTransaction
+from master_log.unavailable import KafkaUnavailable, unreachable
 from view_algebra.errors import LaminaError
 
 CREATED_WITHIN = 120.0

@@ -20,6 +20,7 @@ from urllib.request import Request
 
 from master_log.certificates import check_authorities
 from master_log.https import LONGEST, opener
+from master_log.unavailable import KafkaUnavailable
 from view_algebra.errors import LaminaError
 
 ANSWER_SECONDS = 5.0
@@ -78,8 +79,6 @@ class TokenEndpoint:
             raise self._unavailable(str(error)) from error
 
     def _unavailable(self, evidence: str) -> LaminaError:
-        from master_log.client import KafkaUnavailable
-
         return KafkaUnavailable(
             f"The token endpoint {self.url} does not answer",
             evidence=evidence,

@@ -52,7 +52,7 @@ def _topics(deployment: Deployment) -> dict[str, TopicState]:
 
 def topic_states(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicState]:
     """Topics by name as the brokers hold them, in one request. If the brokers refuse it, in one request per topic."""
-    from master_log.client import KafkaUnavailable
+    from master_log.unavailable import KafkaUnavailable
 
     with suppress(LaminaError):
         return _described(brokers, list(brokers.topic_ids(*topics)))
