@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from interchange.guessing import struct_or_map
+from interchange.column_types.nested_types import struct_or_map
 from view_algebra.language.encodings import DAYS, DECIMAL, PLACEHOLDER, SEMANTIC
 from view_algebra.language.types import (
     BIGINT,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
 
-from interchange.arrow_types import always_fits, type_of
+from interchange.column_types.arrow_types import always_fits, type_of
 from interchange.compression import is_unpacking, without_ending
 from interchange.csv_forms import CsvForms
 from interchange.json_values import to_json

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from typing import Any
 
+from interchange.column_types.nested_types import WIDEST, map_type, struct_or_map
 from interchange.json_values import Number, as_text, fits
 from view_algebra.language.encodings import UNITS
 from view_algebra.language.types import (
@@ -57,9 +58,6 @@ ENOUGH = 20
 DEEPEST = 8
 """Levels of nested objects that get types of their own. Deeper ones stay JSON text."""
 
-WIDEST = 100
-"""Most fields of a STRUCT. An object with more is a MAP."""
-
 SHARE = 3
 """An object is a MAP if its values have, on average, less than 1 in 3 of all its keys: the keys are then data."""
 
@@ -90,8 +88,6 @@ _LEADING_ZERO = re.compile(r"[+-]?0\d+|\+\d+")
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,999})")
 _FRACTION = re.compile(r"-?(?:(?:0|[1-9]\d*)\.\d*|\.\d+)")
 _EXPONENT = re.compile(r"-?\d+(?:\.\d*[eE][+-]?|[eE][+-])\d{1,3}|NaN|-?Infinity")
-_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-"""Field names of a STRUCT, which SQL may need in backticks."""
 
 
 def typed(text: str) -> Any:
@@ -323,20 +319,7 @@ def _object_type(seen: Statistics, depth: int) -> Type:
     many = len(parts) > FEW and sum(part.values + part.nulls for part in seen.fields.values()) * SHARE < (
         len(parts) * seen.kinds["object"]
     )
-    return _map_type(parts) if many else struct_or_map(parts)
-
-
-def struct_or_map(parts: Mapping[str, Type]) -> Type:
-    """A STRUCT of these fields, or a MAP if there are none or their names do not fit a STRUCT."""
-    has_twins = len({name.lower() for name in parts}) < len(parts)
-    if not parts or has_twins or len(parts) > WIDEST or not all(map(_FIELD.fullmatch, parts)):
-        return _map_type(parts)
-    return Type("STRUCT", fields=tuple(parts.items()))
-
-
-def _map_type(parts: Mapping[str, Type]) -> Type:
-    kinds = set(parts.values())
-    return Type("MAP", key=STRING, element=kinds.pop() if len(kinds) == 1 else STRING)
+    return map_type(parts) if many else struct_or_map(parts)
 
 
 def unit_of(name: str, seen: Statistics) -> str | None:

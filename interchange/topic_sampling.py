@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from interchange import avro_types, protobuf_types
 from interchange.change_events import changed_row, has_event_fields, is_change, payload
+from interchange.column_types import avro_types, protobuf_types
 from interchange.files import Line
 from interchange.judgements import Rules, with_written_numbers
 from interchange.sampling import RECORDS, KafkaKey, Sample, sample_of

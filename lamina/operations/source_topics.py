@@ -193,9 +193,9 @@ def notes_on_schemas(sources: Iterable[Source], registry: Callable[[], Registry 
 
 
 def _differing(source: Source, registry: Registry) -> Iterator[str]:
-    from interchange.avro_types import columns_of, row_of
+    from interchange.column_types.avro_types import columns_of, row_of
+    from interchange.column_types.protobuf_types import columns_like
     from interchange.json_values import columns
-    from interchange.protobuf_types import columns_like
     from view_algebra.formats.interface import NoText
 
     newest = registry.newest_schema(f"{source.topic}-value")

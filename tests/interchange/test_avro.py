@@ -12,7 +12,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from interchange.avro_types import columns_of
+from interchange.column_types.avro_types import columns_of
 from view_algebra.formats import avro
 from view_algebra.formats.interface import NoText, Schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interchange.guessing import struct_or_map
+from interchange.column_types.nested_types import struct_or_map
 from view_algebra.formats import avro
 from view_algebra.formats.interface import Schema
 from view_algebra.language.encodings import DAYS, SEMANTIC

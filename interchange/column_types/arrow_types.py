@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interchange.guessing import struct_or_map
+from interchange.column_types.nested_types import struct_or_map
 from interchange.json_values import BITS
 from view_algebra.language.types import (
     BIGINT,

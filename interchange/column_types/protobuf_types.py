@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from interchange.guessing import struct_or_map
+from interchange.column_types.nested_types import struct_or_map
 from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_class, schema_types
 from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
