@@ -25,7 +25,7 @@ from master_log.offsets import Offsets, Skipped
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import previews
-from serving_layer.postgres.database import Connection, Database, PostgresError, is_away, unreadable_time
+from serving_layer.postgres.database import Connection, Database, PostgresError, is_unavailable, unreadable_time
 from serving_layer.promise import history, progress, skipping
 from serving_layer.readers import views
 from view_algebra.compiled import Catalog, View
@@ -181,7 +181,7 @@ def _read(database: Database, names: Iterable[str], preview: str | None, shown: 
                 with connection.begin_nested():
                     shown.keep(name, views.rows(connection, name, columns, schema=preview or "analytics"))
             except (PostgresError, LaminaError) as error:
-                if is_away(error):
+                if is_unavailable(error):
                     raise
                 failures[name] = error
     return _Request(catalog, wanted, below, starts, log_begins, topic_ids, begins, skipped, clock, failures)

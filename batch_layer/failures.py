@@ -8,7 +8,7 @@ from contextlib import suppress
 from batch_layer.stalls import Stalled
 from master_log.causes import cause
 from serving_layer.change import registry
-from serving_layer.postgres.database import Connection, Database, PostgresAway, PostgresError, is_lock_timeout
+from serving_layer.postgres.database import Connection, Database, PostgresError, PostgresUnavailable, is_lock_timeout
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import rebuilds
 from serving_layer.promise.rebuilds import Rebuild
@@ -34,7 +34,7 @@ def record(database: Database, id: int, error: BaseException, tell: Callable[[st
             rebuilds.interrupt(connection, id)
         return run, stays
 
-    with suppress(PostgresAway, PostgresError):
+    with suppress(PostgresUnavailable, PostgresError):
         run, stays = database.retrying(step)
         if interrupted:
             tell(_after_interrupt(run))

@@ -29,7 +29,7 @@ from master_log.log_times import LogTimes
 from master_log.offsets import Skipped, TopicPartition
 from master_log.record_decoding import named_schemas
 from serving_layer.catalog import versions
-from serving_layer.postgres.database import Connection, PostgresAway, PostgresError
+from serving_layer.postgres.database import Connection, PostgresError, PostgresUnavailable
 from serving_layer.postgres.phases import Timer
 from serving_layer.promise import event_ids, skipping
 from serving_layer.promise.event_ids import IdLookup
@@ -111,7 +111,7 @@ class Flow:
         The commit notices whatever this misses. So it waits for nothing, and its failures are ignored.
         """
         now = self.assumptions
-        with suppress(PostgresError, PostgresAway), self.resources.database.snapshot() as connection:
+        with suppress(PostgresError, PostgresUnavailable), self.resources.database.snapshot() as connection:
             if names_maintained(connection, self.source) != now.statements.names:
                 self.update_statements(connection, span)
             self.planner.prepare(connection, now.statements, raw, now.answers)

@@ -16,7 +16,7 @@ from master_log.kafka_reader import StopsAt
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.schema_registry import RegistryUnavailable
 from master_log.unavailable import KafkaUnavailable
-from serving_layer.postgres.database import PostgresError, first_line, is_away
+from serving_layer.postgres.database import PostgresError, first_line, is_unavailable
 from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, skipping
 from serving_layer.promise.progress import Fenced
@@ -319,7 +319,7 @@ def doubled(delay: float, least: float) -> float:
 
 def is_server_away(failure: BaseException) -> bool:
     """True if the failure is a server that is down, so that waiting helps."""
-    return isinstance(failure, KafkaUnavailable | RegistryUnavailable) or is_away(failure)
+    return isinstance(failure, KafkaUnavailable | RegistryUnavailable) or is_unavailable(failure)
 
 
 def summary(failure: BaseException) -> str:

@@ -27,7 +27,7 @@ from serving_layer.catalog import versions
 from serving_layer.catalog.deployed import state
 from serving_layer.monitoring import freshness_history
 from serving_layer.postgres import phases
-from serving_layer.postgres.database import PostgresError, first_line, is_away
+from serving_layer.postgres.database import PostgresError, first_line, is_unavailable
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.progress import Fenced
 from speed_layer.inquiry import ASKED_AT_ONCE, ASKED_EVERY, Inquiry, at_progress
@@ -104,7 +104,7 @@ class SpeedLayer:
             raise _spark_ended("Spark's process has ended", first_line(error)) from error
         except (PostgresError, LaminaError) as error:
             self._release()  # a refused process has not died
-            if not (self.stopping.is_set() and is_away(error)):  # a stopping process does not wait for a server
+            if not (self.stopping.is_set() and is_unavailable(error)):  # a stopping process does not wait for a server
                 raise
         finally:
             for query in self._queries.values():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from master_log.fetching import LeaderChanged
 from master_log.offsets import OffsetRange
-from serving_layer.postgres.database import is_away
+from serving_layer.postgres.database import is_unavailable
 from speed_layer.judge import Judge, doubled, summary
 from speed_layer.query import Query
 from speed_layer.resources import Resources
@@ -178,7 +178,7 @@ class Runs:
         self._not_before = self.clock() + self._delay
         first, others = queries[0].source.name, len(queries) - 1
         log.warning("%s and %d more: %s; starting again in %.1f s", first, others, summary(failure), self._delay)
-        if answers and not is_away(failure):  # the brokers answer, so one topic makes a question about all fail
+        if answers and not is_unavailable(failure):  # the brokers answer, so one topic makes a question about all fail
             self._failures += 1
             if self._failures >= SHARED_FAILURES:
                 for query in queries:

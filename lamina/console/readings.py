@@ -8,11 +8,11 @@ from datetime import datetime
 
 from interchange.undeclared import Undeclared
 from lamina.console.charts import sparkline
-from master_log.client import KafkaUnavailable
 from master_log.offsets import Offsets
+from master_log.unavailable import KafkaUnavailable
 from serving_layer.monitoring.overview import Overview, SourceOverview, ViewOverview
 from serving_layer.narration import age
-from serving_layer.postgres.database import is_away
+from serving_layer.postgres.database import is_unavailable
 from view_algebra.errors import LaminaError
 
 SILENCE = 4.0
@@ -116,7 +116,7 @@ class Reading:
 
 def missing_server(name: str, seconds: float, refusal: LaminaError | None, start: str) -> Missing:
     """A server that has been silent for `seconds`, or one that answers with a refusal, which has its own way out."""
-    if refusal is None or isinstance(refusal, KafkaUnavailable) or is_away(refusal):
+    if refusal is None or isinstance(refusal, KafkaUnavailable) or is_unavailable(refusal):
         way_out = f"{start}: `lamina up`, or your own. Nothing is lost."
         return Missing(f"{name} is gone.", f"It has not answered for {age(seconds)}.", way_out)
     return Missing(f"{refusal.what}.", refusal.evidence, refusal.way_out)

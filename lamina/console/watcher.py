@@ -25,7 +25,7 @@ from lamina.terminal.failures import in_our_words
 from master_log.offsets import Offsets
 from master_log.unavailable import KafkaUnavailable
 from serving_layer.monitoring.overview import Overview, overview
-from serving_layer.postgres.database import PostgresError, is_away
+from serving_layer.postgres.database import PostgresError, is_unavailable
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.console")
@@ -218,7 +218,7 @@ class Watch:
             with self._deployment.database.snapshot() as connection:
                 return overview(connection)
         except PostgresError as error:
-            if not is_away(error):
+            if not is_unavailable(error):
                 self._deployment.require_installed()
             raise
 

@@ -24,7 +24,7 @@ from lamina.reports.statuses import LITTLE_ROOM, free_bytes
 from master_log.kafka import Brokers
 from master_log.offsets import TopicPartition
 from serving_layer.monitoring.metric_table import METRICS, Alert, Metric, Sample, read
-from serving_layer.postgres.database import PostgresError, is_away
+from serving_layer.postgres.database import PostgresError, is_unavailable
 from serving_layer.promise import progress
 from view_algebra.errors import LaminaError
 
@@ -86,7 +86,7 @@ class MetricCollector(Collector):
                 samples = list(read(connection))
                 topics = {name: query.topic for name, query in progress.queries(connection).items()}
         except (PostgresError, LaminaError) as error:
-            if not is_away(error):
+            if not is_unavailable(error):
                 raise
             yield Sample("lamina_postgres_up", (), 0)
             return

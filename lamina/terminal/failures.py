@@ -22,12 +22,12 @@ def in_our_words(error: Exception) -> LaminaError | None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from serving_layer.postgres.database import REFUSALS, is_away, is_read_only, lacks_rights
+    from serving_layer.postgres.database import REFUSALS, is_read_only, is_unavailable, lacks_rights
 
     if isinstance(error, REFUSALS):
         text = str(getattr(error, "orig", None) or error).strip()
-        if is_away(error):
-            return _away(text)
+        if is_unavailable(error):
+            return _unavailable(text)
         if lacks_rights(error):
             way_out = "Name the owner's login in LAMINA_POSTGRES. An analyst's login can only read views."
             return LaminaError("The login in LAMINA_POSTGRES lacks the rights for this", evidence=text, way_out=way_out)
@@ -38,7 +38,7 @@ def in_our_words(error: Exception) -> LaminaError | None:
         return LaminaError("Postgres reported an error", evidence=text, way_out=way_out)
     if isinstance(error, (PySparkException, Py4JError)):
         lost = _lost_by_jdbc(error)
-        return spark_failure(str(error)) if lost is None else _away(lost)
+        return spark_failure(str(error)) if lost is None else _unavailable(lost)
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
         what = f"{error.filename}: the file or folder cannot be used" if error.filename else "The system refused"
         way_out = "Correct the path or its rights, or make room on the disk. Then repeat the command."
@@ -75,7 +75,7 @@ def spark_failure(text: str) -> LaminaError:
     from master_log.causes import cause
 
     if (away := _AWAY_IN_A_TASK.search(text)) is not None:
-        return _away(away[0].strip())
+        return _unavailable(away[0].strip())
     return LaminaError(
         "Spark failed",
         evidence=cause(text),
@@ -97,10 +97,10 @@ def _lost_by_jdbc(error: Exception) -> str | None:
     return None
 
 
-def _away(text: str) -> LaminaError:
-    from serving_layer.postgres.database import PostgresAway
+def _unavailable(text: str) -> LaminaError:
+    from serving_layer.postgres.database import PostgresUnavailable
 
-    return PostgresAway(
+    return PostgresUnavailable(
         "Postgres went away during the command",
         evidence=text,
         way_out="Uncommitted work is rolled back, and nothing is lost. Make sure that Postgres runs, and repeat"

@@ -166,9 +166,9 @@ class Database:
             try:
                 value = what()
             except (DBAPIError, psycopg2.Error, LaminaError) as error:
-                if not is_away(error) or give_up():
+                if not is_unavailable(error) or give_up():
                     raise
-                lost += not isinstance(error, PostgresAway)
+                lost += not isinstance(error, PostgresUnavailable)
                 if lost > lost_at_most:
                     raise SessionLost(
                         "Postgres keeps ending the session in the middle of a transaction",
@@ -193,7 +193,7 @@ class Database:
                 blocking = select(func.cardinality(func.pg_blocking_pids(session)))
                 return bool(connection.execute(blocking).scalar_one())
         except (DBAPIError, psycopg2.Error, LaminaError) as error:
-            if not is_away(error):
+            if not is_unavailable(error):
                 raise
             return False
 
@@ -247,7 +247,7 @@ class SessionLost(LaminaError):
     """Postgres is up, and ends the session whenever the transaction is tried."""
 
 
-class PostgresAway(LaminaError):
+class PostgresUnavailable(LaminaError):
     """Postgres refused the connection, with this SQLSTATE, or did not answer."""
 
     def __init__(self, what: str, *, evidence: str = "", way_out: str = "", code: str = "") -> None:
@@ -261,13 +261,15 @@ class PostgresAway(LaminaError):
         return self.code.startswith(("28", "3D", "42"))
 
 
-def no_connection(code: str, message: str, settings: str, *, at: str = "", start: str = "Start it") -> PostgresAway:
+def no_connection(
+    code: str, message: str, settings: str, *, at: str = "", start: str = "Start it"
+) -> PostgresUnavailable:
     """The error of a connection that failed with this SQLSTATE (`connecting.refusal`).
 
     The server may be down, be full, or refuse the login. One that refuses the login need not be started.
     """
     if code == connecting.TOO_MANY_CONNECTIONS:
-        return PostgresAway(
+        return PostgresUnavailable(
             f"Postgres has no free connection{at}",
             code=code,
             evidence=message,
@@ -276,22 +278,22 @@ def no_connection(code: str, message: str, settings: str, *, at: str = "", start
         )
     settings_in_words = f"{settings} (user, password, host, port, database)."
     way_out = f"{start}, or correct {settings_in_words}"
-    away = PostgresAway(f"Postgres does not answer{at}", evidence=message, way_out=way_out, code=code)
+    away = PostgresUnavailable(f"Postgres does not answer{at}", evidence=message, way_out=way_out, code=code)
     if not away.refuses_login:
         return away
     way_out = f"Correct {settings_in_words}"
     if "LAMINA_ANALYST" in settings:
         way_out += " `lamina password` gives `analyst` the password in LAMINA_ANALYST again,"
         way_out += " `lamina login NAME` makes a login."
-    return PostgresAway(f"Postgres refuses the login{at}", evidence=message, way_out=way_out, code=code)
+    return PostgresUnavailable(f"Postgres refuses the login{at}", evidence=message, way_out=way_out, code=code)
 
 
-def is_away(error: BaseException) -> bool:
+def is_unavailable(error: BaseException) -> bool:
     """True if the error means that Postgres is down and may come back."""
-    if isinstance(error, PostgresAway):
+    if isinstance(error, PostgresUnavailable):
         return not error.refuses_login
     if isinstance(error, DBAPIError):
-        return error.connection_invalidated or is_away(error.orig) if error.orig else False
+        return error.connection_invalidated or is_unavailable(error.orig) if error.orig else False
     code = getattr(error, "pgcode", None) or ""
     if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
         # 57P01..03 and 08xxx come from a server that shuts down. An error without a code is a broken connection.

@@ -15,7 +15,7 @@ import psycopg2.errors
 import psycopg2.extensions
 
 from serving_layer.postgres import connecting
-from serving_layer.postgres.database import is_away, no_connection, register, unreadable_time
+from serving_layer.postgres.database import is_unavailable, no_connection, register, unreadable_time
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
 
@@ -166,7 +166,7 @@ def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extens
     except ValueError as error:
         raise unreadable_time(error) from error
     except psycopg2.Error as error:
-        if is_away(error):
+        if is_unavailable(error):
             raise
         raise _refused(error, "Correct the SELECT: only reading is allowed, one statement at a time.") from error
     finally:

@@ -12,7 +12,7 @@ from sqlalchemy import URL
 
 from serving_layer.postgres import log_catalog
 from serving_layer.postgres.connecting import refusal
-from serving_layer.postgres.database import PostgresAway, is_away, no_connection
+from serving_layer.postgres.database import PostgresUnavailable, is_unavailable, no_connection
 from tests.serving_layer.world import World
 
 DENIED = "NOLOGIN PASSWORD 'x'"
@@ -68,9 +68,9 @@ def _answer(server: socket.socket, answer: bytes) -> None:
 def test_the_catalog_of_the_log_waits_for_a_server_that_is_down(world: World) -> None:
     url = world.database.url.set(drivername="postgresql")
     for wrong, away in ((url.set(port=1), True), (url.set(password="wrong"), False)):
-        with pytest.raises(PostgresAway) as refused:
+        with pytest.raises(PostgresUnavailable) as refused:
             log_catalog.ensure_schema(wrong.render_as_string(hide_password=False))
-        assert is_away(refused.value) == away
+        assert is_unavailable(refused.value) == away
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_the_code_decides_and_not_the_words(code: str, message: str, what: str, 
     error = no_connection(code, message, "LAMINA_POSTGRES")
     assert error.what == f"Postgres {what}"
     assert error.evidence == message
-    assert is_away(error) == away
+    assert is_unavailable(error) == away

@@ -18,7 +18,7 @@ from serving_layer.catalog import lookup
 from serving_layer.monitoring.deployment_alarms import changed_settings
 from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.postgres import work_locks
-from serving_layer.postgres.database import Database, is_away, with_login
+from serving_layer.postgres.database import Database, is_unavailable, with_login
 from serving_layer.promise import generations, overwriting, progress, rebuilds
 from serving_layer.promise.micro_batch import Outcome
 from serving_layer.readers import rights, views
@@ -233,7 +233,7 @@ def test_a_reader_without_a_free_connection_gets_a_clear_error(world: World, ser
         assert 'too many connections for role "analyst"' in refused.value.evidence
         assert "connections=" in refused.value.way_out
         assert "Start" not in refused.value.way_out
-        assert is_away(refused.value), "whoever can wait tries again"
+        assert is_unavailable(refused.value), "whoever can wait tries again"
     finally:
         only.close()
         install(world.database)
@@ -349,7 +349,7 @@ def test_a_process_that_freezes_in_a_commit_loses_its_lock(world: World) -> None
 
     with pytest.raises(OperationalError) as raised:
         commit()
-    assert is_away(raised.value), "it begins again from progress"
+    assert is_unavailable(raised.value), "it begins again from progress"
     other.close()
 
 
