@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from interchange.files import ENDINGS
-from interchange.json_values import as_text, to_json
+from interchange.json_text import as_text, to_json
 from master_log.kafka import Brokers
 from view_algebra.compiled import Column
 from view_algebra.errors import LaminaError

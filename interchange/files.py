@@ -16,7 +16,7 @@ from typing import IO, Any, Literal, cast, get_args
 from interchange.column_types.arrow_types import always_fits, type_of
 from interchange.compression import is_unpacking, without_ending
 from interchange.csv_forms import CsvForms
-from interchange.json_values import to_json
+from interchange.json_text import to_json
 from interchange.judgements import Judgement, Rules
 from interchange.opening import MOST_OF_A_LINE, endless, readable, refuse_device
 from view_algebra.errors import LaminaError

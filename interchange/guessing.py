@@ -18,7 +18,8 @@ from decimal import Context, Decimal
 from typing import Any
 
 from interchange.column_types.nested_types import WIDEST, map_type, struct_or_map
-from interchange.json_values import Number, as_text, fits
+from interchange.json_text import Number, as_text
+from interchange.json_values import fits
 from view_algebra.language.encodings import UNITS
 from view_algebra.language.types import (
     BIGINT,

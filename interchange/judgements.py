@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from interchange.json_values import BLANK, Number, as_written, columns, fits, rule
+from interchange.json_text import Number, as_written
+from interchange.json_values import BLANK, columns, fits, rule
 from view_algebra.compiled import Source
 from view_algebra.language.limits import BARE_AND_LONG, TOO_LONG, has_decimals
 from view_algebra.language.types import STRING, Type

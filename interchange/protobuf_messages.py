@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from interchange.json_values import Number
+from interchange.json_text import Number
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_class

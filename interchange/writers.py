@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 from typing import Any
 
-from interchange.json_values import Number, as_written
+from interchange.json_text import Number, as_written
 from interchange.judgements import with_written_numbers
 from interchange.protobuf_messages import message
 from master_log.schema_registry import Registry, RegistryUnavailable

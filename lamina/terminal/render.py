@@ -20,7 +20,7 @@ from rich.logging import RichHandler
 from rich.measure import Measurement
 from rich.table import Table
 
-from interchange.intervals import interval
+from interchange.json_text import interval
 from view_algebra.errors import LaminaError
 
 WIDTH_WITHOUT_TERMINAL = 160

@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from interchange.json_values import Number, as_written
+from interchange.json_text import Number, as_written
 from interchange.writers import key_of, value_of
 from lamina.authoring.catalog_files import files_in, read_text
 from view_algebra.compiled import DELETED, Catalog, Source, View
