@@ -33,12 +33,12 @@ def interrupted_at_once(compute: Callable[[], T]) -> T:
 _CAUSED_BY = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 """A line in which Java names the cause of an exception. The last one is the root cause."""
 
-_OF_A_TASK = re.compile(r"\(\S+ executor \S+\): (.+)")
+_TASK_FAILURE = re.compile(r"\(\S+ executor \S+\): (.+)")
 """The reason for the failure of a task."""
 
 _RAISED = re.compile(r"^\s*([\w.]+(?:Error|Exception): .+)$", re.MULTILINE)
 
-AT_MOST = 500
+LONGEST_CAUSE = 500
 """Characters of a reason."""
 
 
@@ -50,12 +50,12 @@ def cause(text: str) -> str:
     >>> cause("Job aborted: Lost task 0.0 (host executor driver): MemoryError: heap|at x.y(z)".replace("|", chr(10)))
     'MemoryError: heap'
     """
-    for pattern in (_CAUSED_BY, _OF_A_TASK, _RAISED):
+    for pattern in (_CAUSED_BY, _TASK_FAILURE, _RAISED):
         lines: list[str] = pattern.findall(text)
         if lines:
-            return lines[-1].strip()[:AT_MOST]
+            return lines[-1].strip()[:LONGEST_CAUSE]
     first = text.strip().partition("\n")[0]
-    return first[:AT_MOST] or "Spark gave no reason."
+    return first[:LONGEST_CAUSE] or "Spark gave no reason."
 
 
 _STORAGE = re.compile(
@@ -101,8 +101,8 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
             evidence=_shortest(lines, reason.pattern),
             way_out=f"{reason.way_out}, and run it again: nothing was changed.",
         )
-    of_kafka = [line for line in lines if "org.apache.kafka" in line and not line.startswith("at ")]
-    if any(_STORAGE.search(line) for line in lines if line not in of_kafka):  # Kafka's errors may match as well
+    kafka_lines = [line for line in lines if "org.apache.kafka" in line and not line.startswith("at ")]
+    if any(_STORAGE.search(line) for line in lines if line not in kafka_lines):  # Kafka's errors may match as well
         return LaminaError(
             f"{what}: the warehouse cannot be written",
             evidence=_shortest(lines, _STORAGE),
@@ -115,10 +115,10 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
             evidence=_shortest(lines, CATALOG_ERROR),
             way_out="Start Postgres, or correct LAMINA_POSTGRES, and run it again: nothing was changed.",
         )
-    if of_kafka or "KAFKA_DATA_LOSS" in text:
+    if kafka_lines or "KAFKA_DATA_LOSS" in text:
         return LaminaError(
             f"{what}: Kafka stopped sending records",
-            evidence=cause(str(error)) if of_kafka else next(line for line in lines if "KAFKA_DATA_LOSS" in line),
+            evidence=cause(str(error)) if kafka_lines else next(line for line in lines if "KAFKA_DATA_LOSS" in line),
             way_out="Make sure that the brokers run and still hold these records, and run it again: nothing was"
             " changed.",
         )

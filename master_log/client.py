@@ -174,8 +174,8 @@ class Client:
             refusals = [reason for reason in reasons if "Sasl" in reason or "Authorization" in reason]
             if refusals:
                 raise self._not_allowed(refusals[-1]) from error
-            if of_tls := [reason for reason in reasons if "SSL" in reason]:
-                raise self._not_trusted(of_tls[-1]) from error
+            if tls_failures := [reason for reason in reasons if "SSL" in reason]:
+                raise self._not_trusted(tls_failures[-1]) from error
             raise unreachable(self.bootstrap_servers, reasons) from error
 
     def _not_allowed(self, reason: str) -> LaminaError:

@@ -125,12 +125,12 @@ def with_options(login: Login | None, text: str) -> Login | None:
         return login
     for name in options:
         _check(name)
-    of_login = [name for name in LOGIN if name in options]
+    login_options = [name for name in LOGIN if name in options]
     if login is None:
-        login = _login({name: options[name] for name in of_login}) if of_login else Login("PLAINTEXT")
-    elif of_login:
+        login = _login({name: options[name] for name in login_options}) if login_options else Login("PLAINTEXT")
+    elif login_options:
         raise LaminaError(
-            f"{NAME} sets {of_login[0]}, and LAMINA_KAFKA is a URL that says how to log in",
+            f"{NAME} sets {login_options[0]}, and LAMINA_KAFKA is a URL that says how to log in",
             way_out="Set it in one of them: LAMINA_KAFKA may be host1:9093,host2:9093.",
         )
     rest = {name: value for name, value in options.items() if name not in LOGIN}

@@ -56,11 +56,11 @@ class Table:
 
     def properties(self) -> dict[str, str]:
         """The table's own properties."""
-        return self._texts(self._now().properties())
+        return self._texts(self._loaded().properties())
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Sets properties in one commit."""
-        table = self._now()
+        table = self._loaded()
         with self._durably(table):
             update = table.updateProperties()
             for key, value in properties.items():
@@ -77,7 +77,7 @@ class Table:
 
     def lineage(self) -> Iterator[Snapshot]:
         """The newest snapshot, its parent, and so on, up to the first expired one."""
-        table = self._now()
+        table = self._loaded()
         snapshot = table.currentSnapshot()
         while snapshot is not None:
             yield Snapshot(int(snapshot.snapshotId()), self._texts(snapshot.summary()))
@@ -86,14 +86,14 @@ class Table:
 
     def snapshots(self) -> Iterator[Snapshot]:
         """All snapshots that have not expired, oldest first, including those that the newest does not descend from."""
-        for snapshot in self._now().snapshots():
+        for snapshot in self._loaded().snapshots():
             yield Snapshot(int(snapshot.snapshotId()), self._texts(snapshot.summary()))
 
     def append_nothing(self, summary: Mapping[str, str], branch: str = _MAIN, onto: int | None = None) -> Snapshot:
         """Commits a snapshot with this summary and no new rows, on a branch, which may begin at `onto`."""
         if onto is not None:
             self._branch(branch, onto)
-        table = self._now()
+        table = self._loaded()
         with self._durably(table):
             append = table.newAppend().toBranch(branch)
             for key, value in summary.items():
@@ -108,20 +108,20 @@ class Table:
             writer = writer.option(f"snapshot-property.{key}", value)
         # All rows of a Spark partition belong to one partition of the table, so each task needs one open writer,
         # and no sort or shuffle.
-        with self._durably(self._now()):
+        with self._durably(self._loaded()):
             writer.option("fanout-enabled", "true").append()
         return self._snapshot(branch)
 
     def delete(self, condition: str, onto: int, branch: str, summary: Mapping[str, str]) -> None:
         """Deletes rows on a branch from `onto` that nobody reads. Its last snapshot has this summary."""
         target = self._branch(branch, onto)
-        with self._durably(self._now()):
+        with self._durably(self._loaded()):
             self._spark.sql(f"DELETE FROM {target} WHERE {condition}")
         self.append_nothing(summary, branch)
 
     def tag(self, name: str, snapshot: int) -> None:
         """Names a snapshot, which then stays readable and never expires."""
-        table = self._now()
+        table = self._loaded()
         if name not in table.refs():
             with self._durably(table):
                 table.manageSnapshots().createTag(name, snapshot).commit()
@@ -132,7 +132,7 @@ class Table:
         The same commit drops the branches published before. The branch itself stays until the next one is published,
         because a snapshot that a branch names never expires.
         """
-        table = self._now()
+        table = self._loaded()
         try:
             with self._durably(table):
                 update = table.manageSnapshots().fastForwardBranch(_MAIN, branch)
@@ -155,7 +155,7 @@ class Table:
 
         It commits on top of any commit made meanwhile. The files of older snapshots stay until these expire.
         """
-        table = self._now()
+        table = self._loaded()
         with self._durably(table):
             order = self._jvm.org.apache.iceberg.SortOrder.builderFor(table.schema()).asc(by).build()
             action = self._actions.rewriteDataFiles(table).sort(order)
@@ -165,7 +165,7 @@ class Table:
 
     def forget_branches(self, prefix: str) -> None:
         """Removes the branches with this prefix, so that their snapshots may expire."""
-        table = self._now()
+        table = self._loaded()
         branches = [name for name in table.refs().keySet().toArray() if name.startswith(prefix)]
         if branches:
             with self._durably(table):
@@ -180,20 +180,20 @@ class Table:
         The age of a snapshot does not matter: an old one may have been the newest until now. The files stay until
         `remove_orphans`.
         """
-        table = self._now()
+        table = self._loaded()
         history = [(int(entry.timestampMillis()), int(entry.snapshotId())) for entry in table.history()]
-        followed = {id: then for (_, id), (then, _) in pairwise(history)}
-        named = {int(reference.snapshotId()) for reference in table.refs().values()}
+        succeeded_at = {id: time for (_, id), (time, _) in pairwise(history)}
+        in_use = {int(reference.snapshotId()) for reference in table.refs().values()}
         current = table.currentSnapshot()
-        named |= {int(current.snapshotId())} if current is not None else set()
+        in_use |= {int(current.snapshotId())} if current is not None else set()
         expire = table.expireSnapshots().cleanExpiredFiles(False).expireOlderThan(0)
         expired = 0
         for entry in table.snapshots():
             snapshot = Snapshot(int(entry.snapshotId()), self._texts(entry.summary()))
             # A restored backup may name snapshots whose files were removed after the backup.
-            gone = not table.io().newInputFile(entry.manifestListLocation()).exists()
-            old = followed.get(snapshot.id, int(entry.timestampMillis())) < before
-            if snapshot.id not in named and (gone or (old and not keeps(snapshot))):
+            is_gone = not table.io().newInputFile(entry.manifestListLocation()).exists()
+            is_old = succeeded_at.get(snapshot.id, int(entry.timestampMillis())) < before
+            if snapshot.id not in in_use and (is_gone or (is_old and not keeps(snapshot))):
                 expire = expire.expireSnapshotId(snapshot.id)
                 expired += 1
         if expired:
@@ -207,27 +207,26 @@ class Table:
         It removes only files older than the snapshot that was the newest at that time: older metadata had already been
         superseded, and a snapshot names any other older file that is still in use.
         """
-        table = self._now()
-        newest = [int(entry.timestampMillis()) for entry in table.history() if int(entry.timestampMillis()) <= before]
-        if not newest:
+        table = self._loaded()
+        times = [int(entry.timestampMillis()) for entry in table.history() if int(entry.timestampMillis()) <= before]
+        if not times:
             return 0
-        find = self._actions.deleteOrphanFiles(table)
-        older = max(newest)
+        action, oldest_kept = self._actions.deleteOrphanFiles(table), max(times)
         if stores.is_in_object_storage(table.location()):
-            older, find = older - stores.SKEW_MS, find.usePrefixListing(True)
-        orphans = find.olderThan(older).execute()
+            action, oldest_kept = action.usePrefixListing(True), oldest_kept - stores.SKEW_MS
+        orphans = action.olderThan(oldest_kept).execute()
         return len(list(orphans.orphanFileLocations()))
 
     def _branch(self, branch: str, onto: int) -> str:
         """Creates a branch at a snapshot. Returns the name by which Spark writes to it."""
-        table = self._now()
+        table = self._loaded()
         with self._durably(table):
             table.manageSnapshots().createBranch(branch, onto).commit()
         return f"{self.name}.{spark_path(f'branch_{branch}')}"
 
     def _snapshot(self, branch: str) -> Snapshot:
         """The newest snapshot of a branch."""
-        snapshot = self._now().snapshot(branch)
+        snapshot = self._loaded().snapshot(branch)
         return Snapshot(int(snapshot.snapshotId()), self._texts(snapshot.summary()))
 
     @contextmanager
@@ -257,7 +256,7 @@ class Table:
         session = self._spark._jsparkSession  # noqa: SLF001
         return self._jvm.org.apache.iceberg.spark.actions.SparkActions.get(session)
 
-    def _now(self) -> Any:
+    def _loaded(self) -> Any:
         session: Any = self._spark._jsparkSession  # noqa: SLF001
 
         def load() -> Any:

@@ -117,29 +117,27 @@ def unreadable(
     If Java does not trust a certificate, or a worker reaches no broker, Spark reads no record. That is not a record's
     fault, and skipping a record would lose it. Halving finds the record, so about twice the range is read.
     """
-    evidence = ""
 
-    def reads(at: TopicPartition, start: int, end: int) -> bool:
-        nonlocal evidence
+    def failure(at: TopicPartition, start: int, end: int) -> str | None:
+        """The reason Spark cannot read these offsets, or None if it can."""
         part = OffsetRange.between({at: (start, end)})
         try:
             kafka_range(spark, brokers, source, part, skipped).write.format("noop").mode("overwrite").save()
         except SPARK_ERRORS as error:
-            evidence = cause(str(error))
             brokers.latest(source.topic)  # raises if the brokers are at fault, not the record
-            return False
-        return True
+            return cause(str(error))
+        return None
 
     for at, end in offset_range.end.items():
         low, high = offset_range.start[at], end
-        if low >= high or reads(at, low, high):
+        if low >= high or failure(at, low, high) is None:
             continue
-        if not any(reads(*other) for other in _others(brokers, source.topic, at, low, high)):
+        if all(failure(*other) is not None for other in _others(brokers, source.topic, at, low, high)):
             return None
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if reads(at, low, middle) else (low, middle)
-        if not reads(at, low, high):
+            low, high = (middle, high) if failure(at, low, middle) is None else (low, middle)
+        if (evidence := failure(at, low, high)) is not None:
             is_gone = brokers.earliest(source.topic)[at] > low  # removed by retention, which has its own error
             return None if is_gone else Unreadable(source, at, low, evidence)
     return None

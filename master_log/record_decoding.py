@@ -43,10 +43,10 @@ def decoded(raw: DataFrame, sources: Iterable[Source], answers: Answers) -> Data
     from pyspark.sql.functions import expr
 
     for decoding in decodings(sources):
-        of_values = ("value", _header(HEADER)) if decoding.values else (_NOTHING, _NOTHING)
-        of_keys = ("key", _header(KEY_HEADER)) if decoding.keys else (_NOTHING, _NOTHING)
+        value_columns = ("value", _header(HEADER)) if decoding.values else (_NOTHING, _NOTHING)
+        key_columns = ("key", _header(KEY_HEADER)) if decoding.keys else (_NOTHING, _NOTHING)
         raw = raw.withColumn(
-            decoding.column, _in_spark(decoding, decoding.schemas(answers))(*map(expr, (*of_values, *of_keys)))
+            decoding.column, _in_spark(decoding, decoding.schemas(answers))(*map(expr, (*value_columns, *key_columns)))
         )
     return raw
 
@@ -128,9 +128,9 @@ def _decoded(by: Decoding, columns: _Columns, schemas: Schemas) -> pa.StructArra
 
 def _texts(by: Decoding, columns: _Columns, schemas: Schemas) -> dict[str, pa.Array]:
     """The JSON texts of values and of keys, with the reason for each missing text."""
-    values, headers, keys, headers_of_keys = columns
+    values, headers, keys, headers_key_columns = columns
     read = [_read(by.values, dict(by.options), schemas, values, headers)]
-    read.append(_read(by.keys, {}, schemas, keys, headers_of_keys))
+    read.append(_read(by.keys, {}, schemas, keys, headers_key_columns))
     arrays = [pa.array(column, pa.string()) for texts_and_reasons in read for column in texts_and_reasons]
     return dict(zip(_TEXT_FIELDS, arrays, strict=True))
 
