@@ -63,14 +63,19 @@ class Registry:
     addresses: Sequence[RegistryAddress]
     pauses: Sequence[float] = PAUSES
 
-    def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
-        """Fetches the schemas with these ids (or UUIDs), with None for a missing one. Raises `RegistryUnavailable`.
+    def schemas_at_once(self, ids: Collection[str]) -> dict[str, Schema | None]:
+        """Fetches the schemas with these ids (or UUIDs). Raises `RegistryUnavailable`, also for a missing schema."""
+        schemas = {id: self._schema(id) for id in sorted(ids)}
+        if missing := [id for id, schema in schemas.items() if schema is None]:
+            raise RegistryUnavailable(f"it has no schema {', '.join(missing[:5])} yet")
+        return schemas
 
-        patient: retries a missing schema for some seconds instead of raising at once
+    def schemas(self, ids: Collection[str]) -> dict[str, Schema | None]:
+        """Fetches the schemas with these ids (or UUIDs), with None for one that is still missing after some seconds.
+
+        Raises `RegistryUnavailable`.
         """
         schemas = {id: self._schema(id) for id in sorted(ids)}
-        if not patient and (missing := [id for id, schema in schemas.items() if schema is None]):
-            raise RegistryUnavailable(f"it has no schema {', '.join(missing[:5])} yet")
         for pause in self.pauses:
             if missing := [id for id, schema in schemas.items() if schema is None]:
                 time.sleep(pause)

@@ -129,7 +129,8 @@ class KeptSchemas:
         while missing := frames.missing(ids, answers.get(ask_again, NO_SCHEMAS)):
             if self.registry is None:
                 raise RegistryUnavailable("LAMINA_SCHEMA_REGISTRY is not set")
-            fetched = self.registry.schemas(_lowest(missing), patient=patient)
+            fetch = self.registry.schemas if patient else self.registry.schemas_at_once
+            fetched = fetch(_lowest(missing))
             self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, fetched=fetched))
             answers = self.of(topic)
         return answers
