@@ -115,8 +115,9 @@ def exact_fields(record: bytes) -> Any:
 
 def _in_one_form(part: Any) -> Any:
     """The part of a key. A number has one form, however it is written, because its text decides the partition."""
-    is_finite = isinstance(part, Number) and Decimal(part.text).is_finite()
-    return Number(_shortest(part.text)) if is_finite else part
+    if not isinstance(part, Number) or part.text.isdecimal() or not Decimal(part.text).is_finite():
+        return part
+    return Number(_shortest(part.text))
 
 
 def _shortest(number: str) -> str:

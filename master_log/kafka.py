@@ -161,18 +161,19 @@ class Brokers:
         partition.
         """
         comparable = Offsets({at: offset for at, offset in below.items() if at in expected})
-        other = self._other(comparable, expected)
-        return self._other(Offsets({partition.at: partition.offset for partition in other}), expected) if other else []
+        changed = self._changed(comparable, expected)
+        again = Offsets({partition.at: partition.offset for partition in changed})
+        return self._changed(again, expected) if changed else []
 
-    def _other(self, below: Offsets, expected: Tails) -> list[ChangedTail]:
+    def _changed(self, below: Offsets, expected: Tails) -> list[ChangedTail]:
         now = self.tails(below)
-        other = [at for at in below if now.get(at) != expected[at]]
-        if not other:
+        changed = [at for at in below if now.get(at) != expected[at]]
+        if not changed:
             return []
-        topic = other[0].topic
+        topic = changed[0].topic
         earliest, latest = self.earliest(topic), self.latest(topic)
         ended, replaced, silent = [], [], []
-        for at in other:
+        for at in changed:
             end = latest.get(at, 0)
             if end < below[at]:
                 ended.append(ChangedTail(at, below[at], expected[at], f"the end of the topic at {end}"))
