@@ -67,7 +67,7 @@ def _records_sample(
     sample = sample_of(f"topic {topic}", read, most, types)
     _refuse_schemas(topic, sample)
     lines = zip((k for k, v in pairs if v is not None), read(sample.rules()), strict=True)
-    keys = [(plain(key) if types else key, line.value) for key, line in lines if line.problem is None]
+    keys = [(key_text(key) if types else key, line.value) for key, line in lines if line.problem is None]
     return replace(
         sample,
         is_all=sample.is_all and in_topic <= len(pairs),
@@ -240,7 +240,7 @@ def _text(format: str, framed: bytes | None, schemas: Mapping[str, Schema | None
     return framed
 
 
-def plain(key: bytes | None) -> bytes | None:
+def key_text(key: bytes | None) -> bytes | None:
     """The text of a key that is a JSON string. Any other key is returned unchanged."""
     with suppress(ValueError):
         text = json.loads(key or b"")
