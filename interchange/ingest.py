@@ -210,7 +210,7 @@ def _problem(line: Line, encode: Encode) -> str | None:
     try:
         encode(line.record)
     except LaminaError as error:
-        return error.what
+        return f"{error.what} ({error.evidence})" if error.evidence else error.what
     return None
 
 
@@ -261,12 +261,12 @@ class _Sender:
             what = f"{self.file}: line {line.number}: {error.what}"
             raise self._stopped(what, error.evidence, error.way_out) from error
 
-    def _stopped(self, what: str, evidence: str | None, way_out: str | None) -> LaminaError:
+    def _stopped(self, what: str, evidence: str, way_out: str) -> LaminaError:
         """The error for a record that cannot be sent, once the brokers hold all records before it."""
         self.producer.flush()
         return LaminaError(
             what,
-            evidence=f"{evidence}.\nThe {self.tally.done:,} records before it were sent.",
+            evidence=_with_sent(evidence, self.tally.done),
             way_out=f"{way_out} Then continue after the others: `--skip {self.tally.done}`.",
         )
 
@@ -329,10 +329,15 @@ def _between_records() -> Iterator[Callable[[], bool]]:
 def _broken_off(error: LaminaError, sent: int, unsure: int) -> LaminaError:
     return LaminaError(
         error.what,
-        evidence=f"{error.evidence}\nThe first {sent:,} records of the file were sent."
+        evidence=_with_sent(error.evidence, sent)
         + (f" Some of the {unsure:,} after them may have been sent as well." if unsure else ""),
         way_out=f"{error.way_out} To continue after those sent: `--skip {sent}`.",
     )
+
+
+def _with_sent(evidence: str, sent: int) -> str:
+    """The evidence of an error that ends an ingest, with the number of records sent before it."""
+    return "\n".join(filter(None, (evidence, f"Records of the file that were sent: {sent:,}.")))
 
 
 def _headers(line: Line) -> list[tuple[str, bytes]]:

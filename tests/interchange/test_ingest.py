@@ -375,14 +375,14 @@ def test_the_error_for_a_damaged_file_counts_the_records_sent(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, pack: Callable[[bytes], bytes]
 ) -> None:
     source = new_source()
-    packed = pack(b"\n".join(b'{"id": %d}' % number for number in range(60_000)))
-    path = written(tmp_path, f"records.jsonl{ENDINGS[pack]}", packed[:-2000])
+    lines = [b'{"id": %d}' % number for number in range(60_000)]
+    path = written(tmp_path, f"records.jsonl{ENDINGS[pack]}", pack(b"\n".join(lines))[:-2000])
     with pytest.raises(LaminaError, match="the compressed file is damaged") as refused:
         ingest(source, path, brokers, Options(on_bad="quarantine", ignore_unknown=True))
-    there = len(contents(source.topic))
-    assert there > 0
-    assert f"The first {there:,} records of the file were sent." in refused.value.evidence
-    assert f"--skip {there}" in refused.value.way_out
+    values = [value for _, value in contents(source.topic)]
+    assert values == lines[: len(values)] != []
+    assert f"Records of the file that were sent: {len(values):,}." in refused.value.evidence
+    assert f"--skip {len(values)}" in refused.value.way_out
 
 
 def test_half_a_surrogate_pair_is_a_valid_key(
@@ -503,6 +503,7 @@ def test_a_key_that_its_format_cannot_hold_refuses_the_whole_file(
     assert contents(source.topic) == []
     with pytest.raises(LaminaError, match="line 2: events: id is 9999999999") as raised:
         ingest(source, path, brokers, Options(on_bad="quarantine"))
+    assert raised.value.evidence == "Records of the file that were sent: 1."
     assert "--skip 1" in raised.value.way_out
     assert ingest(source, path, brokers, Options(on_bad="quarantine", skip=2)).sent == 1
     assert [key for key, _ in contents(source.topic)] == [b"\0\0\0\7", b"\0\0\3\xe8"]
