@@ -51,7 +51,7 @@ def account(dice: random.Random, id: int) -> dict[str, object]:
 
 
 def transfer(deployed: Deployed, dice: random.Random) -> None:
-    """Transfers of any amounts, on both topics, while accounts move."""
+    """Sends transfers of random amounts to both topics, and moves some accounts."""
     for topic in ("wires", "cheques"):
         transfers = [[*dice.sample(range(ACCOUNTS), 2), dice.randrange(1, 500)] for _ in range(TRANSFERS)]
         deployed.send(

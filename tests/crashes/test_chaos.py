@@ -1,4 +1,4 @@
-"""Faults of a dozen kinds, one after the other, while readers compare every view with DuckDB (benchmarks/chaos)."""
+"""A dozen kinds of faults, one after the other, while readers compare every view with DuckDB (benchmarks/chaos)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_starting_speed_layer_waits_for_kafka_and_a_stopping_one_not_for_postg
 
 
 def _there(apart: Embedded, settings: Settings) -> Settings:
-    """The settings of the test, at the services apart."""
+    """The settings of the test with the addresses of these services."""
     addresses = apart.start()
     return replace(
         settings, postgres=addresses.postgres, analyst=addresses.analyst, kafka=addresses.kafka, home=apart.home

@@ -29,7 +29,7 @@ ROUNDS = 5
 """Kills of the speed layer, at random moments of one replay."""
 
 QUICKLY = 10.0
-"""Seconds within which Ctrl-C ends a rebuild: 2 on an idle machine, and the one that runs the tests is busy."""
+"""Seconds within which Ctrl-C ends a rebuild. It takes 2 on an idle machine, but tests run on a busy one."""
 
 
 def test_the_speed_layer_may_be_killed_anywhere_in_a_commit(
@@ -53,7 +53,7 @@ def test_the_speed_layer_may_be_killed_anywhere_in_a_commit(
 def test_unique_events_tables_and_joins_survive_a_kill_anywhere_in_a_commit(
     deployed: Deployed, lamina: CommandLine, spark: SparkSession
 ) -> None:
-    """Every order is sent again in the next round, users move, payments come late. Once, checkpoints are lost."""
+    """Every order is sent again in the next round, users move, and payments are late. Checkpoints are lost once."""
     deployed.apply(**SHOP)
 
     def order(number: int) -> dict[str, object]:
@@ -142,11 +142,11 @@ def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres
             deployed.until(lambda: stands_back(rebuild, BATCH_NICENESS), "the rebuild stands back far")
         finally:
             rebuild.communicate()
-        deployed.until(lambda: any(deployed.progress("events").values()), "it is in the middle of a micro-batch")
+        deployed.until(lambda: any(deployed.progress("events").values()), "a micro-batch is running")
         speed.terminate()
         stderr = speed.communicate(timeout=120)[1]
         assert speed.returncode == 0
-        assert len(stderr.splitlines()) < 5, "it ends in mid-batch, and quietly"
+        assert len(stderr.splitlines()) < 5, "it ends quietly during a micro-batch"
     finally:
         speed.kill()
         speed.communicate()
@@ -169,7 +169,9 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     process = lamina.start("rebuild")
     deployed.until(lambda: _last_step(deployed) == step, f"{step} is done")
     children = psutil.Process(process.pid).children(recursive=True)
-    assert step == "seal" or any(QUICK_COLLECTOR in child.cmdline() for child in children), "a JVM for many records"
+    assert step == "seal" or any(QUICK_COLLECTOR in child.cmdline() for child in children), (
+        "the JVM is one for many records"
+    )
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
@@ -297,7 +299,7 @@ INTERRUPTED_WHILE_SPARK_STARTS = """
 import os, signal, sys, threading, time
 from lamina.cli import main
 
-def asks() -> bool:  # the JVM for a session: where PySpark would answer Ctrl-C in its own way
+def asks() -> bool:  # asks the JVM for a session, where PySpark would handle Ctrl-C itself
     frame, seen = sys._current_frames()[threading.main_thread().ident], set()
     while frame is not None:
         seen.add((os.path.basename(frame.f_code.co_filename), frame.f_code.co_name))
@@ -341,7 +343,7 @@ def interrupt() -> None:
         time.sleep(0.01)
     time.sleep(1)
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(15)  # the watch for endless records would end it, too, but later
+    time.sleep(15)  # the watch for endless records would also end it, but later
     os._exit(7)
 
 threading.Thread(target=interrupt, daemon=True).start()
@@ -375,7 +377,7 @@ def runs() -> bool:
     session = SparkSession._instantiatedSession
     return session is not None and not session._jsparkSession.sharedState().activeStreamingQueries().isEmpty()
 
-def stop() -> None:  # as its master does that removes an application, or somebody on Spark's page
+def stop() -> None:  # as a master that removes the application does, or a person on Spark's page
     while not runs():
         time.sleep(0.1)
     SparkContext._active_spark_context._jsc.sc().stop()

@@ -39,7 +39,7 @@ ROWS = "CREATE VIEW numbers AS SELECT n, kafka_offset AS at FROM events;"
 
 @dataclasses.dataclass
 class OwnBroker:
-    """A broker of the test's own, whose log can be cut while it does not run."""
+    """The test's own broker. Its log can be cut while the broker is down."""
 
     home: Path
     running: kafka_broker.Broker | None = None
@@ -55,7 +55,7 @@ class OwnBroker:
         return self.running.address
 
     def lose(self, topic: str, end: int) -> None:
-        """Kills the broker, takes the batches from `end` on out of partition 0, and starts it again."""
+        """Kills the broker, removes the batches from `end` on from partition 0, and restarts the broker."""
         assert self.running is not None
         self.running.process.stop((signal.SIGKILL, 30.0))
         folder = self.home / "kafka" / "data"
@@ -66,10 +66,10 @@ class OwnBroker:
         assert HEADER.unpack_from(data, at)[0] == end, "a batch begins there"
         with segment.open("r+b") as file:
             file.truncate(at)
-        # What was on disk at the power cut is older than what is written now and then.
+        # A power cut loses the newest checkpoints, which the broker writes at intervals.
         for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
             (folder / name).unlink(missing_ok=True)
-        while not port_is_free(self.running.port):  # a killed JVM lets go of it a moment after it is gone
+        while not port_is_free(self.running.port):  # a killed JVM releases its port a moment later
             time.sleep(0.02)
         self.start()
 
@@ -97,7 +97,7 @@ def fragile(broker: OwnBroker, settings: Settings, spark_of_run: SparkSession) -
 
 
 def send(deployed: Deployed, numbers: range) -> None:
-    """Records in batches of ten."""
+    """Sends records in batches of ten."""
     for start in range(numbers.start, numbers.stop, 10):
         with deployed.deployment.brokers.producer() as producer:
             for n in range(start, min(start + 10, numbers.stop)):
@@ -105,7 +105,7 @@ def send(deployed: Deployed, numbers: range) -> None:
 
 
 def compacted(deployed: Deployed, topic: str, policy: str) -> None:
-    """Changes whether Kafka compacts a topic: that moves no end of a partition."""
+    """Changes whether Kafka compacts a topic, which moves no partition's end."""
     brokers = deployed.deployment.brokers
     admin = KafkaAdminClient(bootstrap_servers=brokers.bootstrap_servers)
     admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})])
@@ -129,7 +129,7 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
         [(events, n)] = fragile.rows("SELECT events, n FROM totals")
         return events, n
 
-    # The log holds 50, 100 are counted; 10 of these are lost, and 20 others come: offsets tell nothing.
+    # The log holds 50 records, and 100 are counted. Kafka loses 10 of these, and 20 others reuse their offsets.
     send(fragile, range(50))
     fragile.catch_up()
     batch.rebuild()
@@ -151,14 +151,14 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     batch.rebuild(leap=True)
     assert totals() == (110, sum(range(90)) + sum(range(1000, 1020)))
     moved = fragile.owner("SELECT count(*) FROM lamina.history WHERE query IS NOT NULL")
-    assert moved == [(0,)], "what led up to 100 were other records"
+    assert moved == [(0,)], "the history up to 100 was of other records"
     assert read_status(deployment).alarms == []
     send(fragile, range(1020, 1030))
     fragile.catch_up()
     assert totals()[0] == 120
     fragile.check()
 
-    # The log holds all of it, Kafka loses some: its offsets are the log's until they are given to others.
+    # The log holds all records, and Kafka loses some. Their offsets are the log's until Kafka reuses them.
     batch.logs.archive(source, deployment.brokers.latest(topic))
     broker.lose(topic, 110)
     refused(fragile.catch_up, "found the end of the topic at 110")
@@ -181,9 +181,9 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     assert totals() == (115, sum(range(90)) + sum(range(1000, 1020)) + sum(range(2000, 2005)))
     fragile.check()
     refs = deployment.spark.sql(f"SELECT name FROM lamina.log.`{topic}`.refs WHERE type = 'TAG'").collect()
-    assert [ref.name.startswith("replaced_") for ref in refs] == [True], "what was cut off is kept under a tag"
+    assert [ref.name.startswith("replaced_") for ref in refs] == [True], "a tag keeps the removed records"
 
-    # A skip is of the record it named. Nothing that was counted is lost here: offset 120 is given to another record.
+    # A skip applies to the named record only. No counted record is lost here: another record reuses offset 120.
     source = deployment.deployed().sources["events"]
     bad = "SELECT error, records FROM lamina.bad_records"
     send(fragile, range(2100, 2110))
@@ -192,11 +192,11 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     broker.lose(topic, 115)
     send(fragile, range(3000, 3010))
     fragile.catch_up()
-    assert totals()[0] == 125, "the record that has its offset now is counted"
+    assert totals()[0] == 125, "the record that now has the offset is counted"
     assert fragile.rows(bad) == []
     assert {query.skipped for query in read_status(deployment).queries} == {0}
 
-    # The log may hold a record that is skipped later, and its neighbours. It is cut back only as far as Kafka's loss.
+    # The log may hold a record that is skipped later, and its neighbors. It is cut back only to Kafka's loss.
     send(fragile, range(4000, 4010))
     send(fragile, range(4010, 4020))
     batch.logs.archive(source, deployment.brokers.latest(topic))
@@ -222,7 +222,7 @@ def test_records_read_ahead_and_lost_before_their_micro_batch_are_not_counted(
         nonlocal followed
         followed += place == "before a micro-batch"
         if followed == 2 and place == "before a micro-batch":
-            # The first read all 100, and counted 50. The next is planned, up to 100, when other records come there.
+            # The first micro-batch read 100 records and counted 50. The second is planned when others replace the rest.
             broker.lose(topic, 60)
             send(fragile, range(1000, 1040))
 

@@ -50,7 +50,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The DAGs that Airflow makes of the files."""
+    """The DAGs that Airflow reads from the files."""
     done = subprocess.run(
         [sys.executable, "-c", DESCRIBE, DAGS],
         env={**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))},
@@ -114,7 +114,7 @@ def test_a_task_that_moves_views_updates_their_assets(described: dict[str, Any])
 
 @pytest.mark.parametrize("file", sorted(DAGS.glob("*.py")), ids=lambda file: file.name)
 def test_no_task_reads_a_time(file: Path) -> None:
-    """A run that is repeated at any time does the same work."""
+    """A repeated run does the same work at any time."""
     times = re.findall(r"\{\{\s*(ds|ts|logical_date|data_interval\w*|dag_run)\b", file.read_text())
     assert times == []
 
@@ -133,7 +133,7 @@ def test_every_task_is_retried_unless_it_is_a_verdict(described: dict[str, Any])
 
 def test_every_task_is_a_lamina_command(described: dict[str, Any]) -> None:
     for dag in described.values():
-        # The commands of these are made when they run; `check` runs two.
+        # These commands are composed at run time, and `check` runs two.
         decorated = {"compute", "prove", "held", "archive_all", "maintain_all", "look", "check"}
         for task in dag["words"].keys() - decorated:
             assert dag["words"][task].startswith("lamina "), task

@@ -1,4 +1,4 @@
-"""A real Airflow runs the DAGs on the whole stack, next to the speed layer. Every view is true afterwards."""
+"""A real Airflow runs the DAGs on the whole stack, next to the speed layer. Afterwards every view equals its SELECT."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fix_stack import Stack
 
 DIES_ONCE = """\
 #!/bin/sh
-# lamina, but the first go-live ends in its middle, as by kill -9.
+# lamina, but the first go-live dies halfway, as by kill -9.
 if [ "$2" = go-live ] && mkdir "{folder}/died" 2>/dev/null; then
   export LAMINA_STOP_AT=absorbed
 fi
@@ -44,7 +44,7 @@ with DAG("of_a_user", schedule=Asset("lamina://analytics/places"), is_paused_upo
 """
 
 BUSIEST = "CREATE VIEW places AS SELECT country, max(events) AS events FROM hourly GROUP BY country;"
-"""The view of the catalog, read otherwise from the same cells."""
+"""The view of the catalog with another SELECT over the same cells."""
 
 
 @pytest.fixture
@@ -58,12 +58,12 @@ def dying(running: Stack, tmp_path: Path) -> str:
 
 
 def published(stack: Stack) -> dict[str, int]:
-    """The generation that each view is read from."""
+    """The published generation of each view."""
     return dict(stack.query("lamina", "SELECT view, generation FROM lamina.publication"))
 
 
 def tamper(stack: Stack, by: int) -> None:
-    """Changes a cell that readers of `totals` see, behind the layers' back."""
+    """Changes a cell that readers of `totals` see, without the layers' knowledge."""
     ((table, partials),) = stack.query(
         "lamina",
         "SELECT place, partials FROM lamina.generation_cells JOIN lamina.cell_table ON name = cell_table"
@@ -95,7 +95,7 @@ def test_the_scheduler_runs_the_dags_and_every_view_equals_its_select(
 
     ended = "SELECT dag_id, state FROM dag_run WHERE run_type IN ('scheduled', 'asset_triggered')"
     ended += " AND state IN ('success', 'failed')"
-    running.until(lambda: len(running.query("airflow", ended)) == 5, "all have run", "airflow-scheduler")
+    running.until(lambda: len(running.query("airflow", ended)) == 5, "every DAG has run", "airflow-scheduler")
     assert dict(running.query("airflow", ended)) == {
         "nightly_rebuild": "failed",
         "archive": "success",
@@ -108,7 +108,7 @@ def test_the_scheduler_runs_the_dags_and_every_view_equals_its_select(
     tamper(running, by=-1)
 
     _a_catalog_that_changed_is_reprocessed(running, tmp_path / "changed")
-    _its_parts_are_those_of_the_deployment(running)
+    _standalone_runs_the_deployments_processes(running)
     assert running.stop("airflow-scheduler", parts=True) == []
 
     running.until(lambda: running.progress() >= 6_000, "the speed layer has caught up", "speed")
@@ -126,7 +126,7 @@ def _the_speed_layer_leaves_cores_for_a_rebuild_and_an_archive_run(running: Stac
 
 
 def _the_speed_layer_outlives_spark_s_master(running: Stack) -> None:
-    """A master that is started again has the applications that ran, and their executors go on."""
+    """A restarted master has the running applications, and their executors continue."""
     (before,) = [app["id"] for app in _cluster(running)["activeapps"]]
     running.stop("spark-master")
     running.start("spark-master")
@@ -139,7 +139,7 @@ def _the_speed_layer_outlives_spark_s_master(running: Stack) -> None:
 
     running.until(is_known_again, "the master knows the speed layer again", "spark-master")
     running.send(range(5_000, 5_100))
-    running.until(lambda: running.progress() >= 5_100, "the speed layer goes on", "speed")
+    running.until(lambda: running.progress() >= 5_100, "the speed layer continues", "speed")
 
 
 def _cluster(running: Stack) -> Any:
@@ -149,7 +149,7 @@ def _cluster(running: Stack) -> Any:
 
 
 def _a_task_was_retried_alone_and_a_view_is_held_back(running: Stack, before: dict[str, int]) -> None:
-    """The night's tasks in Airflow, and what its readers read."""
+    """Airflow's tasks of the night, and the published generations."""
     tasks = {
         (task, index): (state, tries)
         for task, index, state, tries in running.query(
@@ -176,7 +176,7 @@ def _a_task_was_retried_alone_and_a_view_is_held_back(running: Stack, before: di
     assert after["totals"] == before["totals"]
     assert all(after[view] > before[view] for view in before if view != "totals")
     assert running.query("lamina", "SELECT state FROM lamina.rebuild ORDER BY id DESC LIMIT 1") == [("held",)]
-    assert sorted(updated(running)) == ["clicks", "hourly", "places", "users"], "all but the one that is held back"
+    assert sorted(updated(running)) == ["clicks", "hourly", "places", "users"], "all except the held one"
 
 
 def _log_of(stack: Stack, dag: str) -> str:
@@ -186,7 +186,7 @@ def _log_of(stack: Stack, dag: str) -> str:
 
 
 def _a_catalog_that_changed_is_reprocessed(running: Stack, catalog: Path) -> None:
-    """A person triggers it with another folder. In the end, the deployment has its own catalog again."""
+    """A person triggers the DAG with another folder. Afterwards, the deployment's own catalog is applied again."""
     shutil.copytree(running.home / "catalog", catalog)
     (catalog / "places.sql").write_text(BUSIEST)
     before = len(updated(running))
@@ -205,8 +205,8 @@ def _a_catalog_that_changed_is_reprocessed(running: Stack, catalog: Path) -> Non
     running.run("catalog", "lamina", "apply")
 
 
-def _its_parts_are_those_of_the_deployment(running: Stack) -> None:
-    """Airflow's standalone processes are those of the deployment: healthy by its checks, with its password."""
+def _standalone_runs_the_deployments_processes(running: Stack) -> None:
+    """`airflow standalone` starts the deployment's processes: healthy by its checks, with its password."""
     parts = [_title(process) for process in running.descendants("airflow-scheduler")]
     for service in ("airflow-api-server", "airflow-scheduler", "airflow-dag-processor"):
         program, part = running.command(service)
@@ -223,7 +223,7 @@ def _token(running: Stack) -> str:
 
 
 def _ask(running: Stack, path: str, body: object, token: str = "") -> Any:
-    """The answer of Airflow's server."""
+    """The response of Airflow's server."""
     request = urllib.request.Request(
         f"http://{running.places['airflow-api-server:8080']}/{path}",
         json.dumps(body).encode(),
@@ -234,7 +234,7 @@ def _ask(running: Stack, path: str, body: object, token: str = "") -> Any:
 
 
 def _title(process: psutil.Process) -> str:
-    """Its command line, or what it calls itself instead."""
+    """The command line of a process, or the title it has set."""
     try:
         return " ".join(process.cmdline())
     except psutil.Error:

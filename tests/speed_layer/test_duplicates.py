@@ -1,4 +1,4 @@
-"""Streams with UNIQUE: an event counts once, however often it is sent and however micro-batches divide the records."""
+"""Streams with UNIQUE: an event counts once, for any number of copies and any division into micro-batches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VIEWS = {
 ALL = "SELECT coalesce(sum(n), 0)::int, coalesce(sum(amount), 0)::int FROM takings"
 
 NOON = 1_700_000_000_000
-"""A time of Kafka's, in milliseconds."""
+"""Milliseconds, the unit of Kafka's timestamps."""
 
 
 def payment(id: int | None, amount: int = 1, till: str | None = "a") -> dict[str, object]:
@@ -51,7 +51,7 @@ def duplicates_and_conflicts(deployed: Deployed) -> tuple[int, int]:
 
 
 def failing_at(deployed: Deployed, place: str, times: int = 1) -> Callable[[], None]:
-    """Makes the speed layer fail at a point, until the returned function is called."""
+    """Makes the speed layer fail at a point until the returned function is called."""
     left = [times]
 
     def at(reached: str) -> None:
@@ -134,7 +134,9 @@ def test_a_rebuild_counts_the_least_copy_even_if_another_came_first(deployed: De
     deployed.apply(payments=PAYMENTS, **VIEWS)
     sent_at(deployed, NOON + 20, payment(7, amount=1), payment(8, amount=5))
     deployed.catch_up()
-    sent_at(deployed, NOON + 10, payment(7, amount=9), payment(8, amount=5), partition=1)  # one differs, one does not
+    sent_at(
+        deployed, NOON + 10, payment(7, amount=9), payment(8, amount=5), partition=1
+    )  # one copy differs, one does not
     deployed.catch_up()
     assert deployed.rows(ALL) == [(2, 6)]
     assert duplicates_and_conflicts(deployed) == (2, 1)
@@ -164,7 +166,9 @@ def test_a_duplicate_after_the_horizon_is_corrected_by_the_next_rebuild(deployed
         deployed.catch_up()
         sent_at(deployed, NOON + 200 * minutes, payment(1), partition=partition)
         deployed.catch_up()
-    assert deployed.rows(ALL) == [(8, 8)], "known until the last partition has passed the horizon, then counted again"
+    assert deployed.rows(ALL) == [(8, 8)], (
+        "the id is kept until the last partition has passed the horizon, then counted again"
+    )
     assert duplicates_and_conflicts(deployed) == (3, 0)
     names = {name for (name,) in deployed.owner("SELECT 'ids_' || id FROM lamina.ids")}
     dropping.drop_unused(deployed.deployment.database)
@@ -246,7 +250,7 @@ def test_a_stream_that_gains_a_column_keeps_its_ids(deployed: Deployed) -> None:
 
 
 def test_random_events_count_once(deployed: Deployed) -> None:
-    """Copies in any partition, of any time, in micro-batches of any size, with rebuilds in between."""
+    """Copies in any partition, with any time, in micro-batches of any size, with rebuilds in between."""
     deployed.apply(payments=PAYMENTS, **VIEWS)
     chance = random.Random(11)
     for turn in range(6):
@@ -259,7 +263,7 @@ def test_random_events_count_once(deployed: Deployed) -> None:
         deployed.check()
         if turn % 3 == 1:
             proven = {proof.view: proof.differing for proof in deployed.deployment.batch.rebuild()}
-            assert {proven["takings"], proven["tills"]} == {0}  # a row is known by its place, and copies have several
+            assert {proven["takings"], proven["tills"]} == {0}  # rows are keyed by offsets, and each copy has another
     distinct = "SELECT count(DISTINCT (id, till)) = count(*) FILTER (WHERE id IS NOT NULL) FROM receipts"
     assert one(deployed.rows(distinct)) == (True,)
 

@@ -1,4 +1,4 @@
-"""A record that Spark would compute forever: its source leaves the shared run, names it, and continues after it."""
+"""A record that Spark would compute forever: its source leaves the shared run, names it and continues after a skip."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ JVMS_TAKE = 400.0
 """Seconds. A JVM starts for each part of the range whose process was killed."""
 
 HOSTILE = {"k": "a", "a": "foo" * 20_000}
-"""Java looks at every start, every `foo` and every end of it: for hours."""
+"""Java tries every start, every `foo` and every end of it, which takes hours."""
 
 NESTED = {"k": "a", "xs": [1] * 5_000}
-"""Three of them are added up in 125 billion ways."""
+"""The view adds up 125 billion triples of them."""
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def test_a_record_that_never_finishes_computing_delays_no_other_source_and_can_b
         deployed.send("b", {"k": "a", "a": "foo bar"})
         deployed.wait_for("b")
         assert time.monotonic() - began < 30
-        deployed.until(lambda: "lamina skip a 0 4 --reason" in stopped(deployed, "a"), "it is named", JVMS_TAKE)
+        deployed.until(lambda: "lamina skip a 0 4 --reason" in stopped(deployed, "a"), "the record is named", JVMS_TAKE)
         assert stopped(deployed, "b") == "None"
         deployed.send("b", {"k": "a", "a": "foo bar"})
         deployed.wait_for("b")
@@ -79,7 +79,7 @@ def test_a_record_that_never_finishes_computing_delays_no_other_source_and_can_b
         deployed.wait_for("a")
         deployed.send("a", NESTED)
         deployed.until(lambda: "searching for" in stopped(deployed, "a"), "another search begins", JVMS_TAKE)
-        topic_records.skip(deployed.deployment, source, 0, 7, "it takes too long, too")
+        topic_records.skip(deployed.deployment, source, 0, 7, "it takes too long as well")
         deployed.send("a", {"k": "a", "a": "foo", "xs": [1, -2]})
         deployed.wait_for("a")
         assert idles(process), "something spins"
@@ -89,7 +89,7 @@ def test_a_record_that_never_finishes_computing_delays_no_other_source_and_can_b
 
 
 def idles(process: subprocess.Popen[str]) -> bool:
-    """True if a process and those below it use less than half a core in one of some seconds."""
+    """True if a process's children use less than half a core in at least one of five seconds."""
 
     def used() -> float:
         return sum(sum(child.cpu_times()[:2]) for child in psutil.Process(process.pid).children(recursive=True))

@@ -1,4 +1,4 @@
-"""Only a task that computes becomes overdue: on a busy machine, no record looks endless."""
+"""Only a computing task becomes overdue, so no record looks endless on a busy machine."""
 
 from __future__ import annotations
 

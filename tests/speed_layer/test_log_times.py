@@ -1,4 +1,4 @@
-"""The log times of a table: both layers compute the same, whatever the micro-batches and where they begin."""
+"""The log times of a table are the same in both layers, for any division into micro-batches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIDNIGHT = int(datetime(2024, 3, 2, tzinfo=UTC).timestamp() * 1000)
 
 
 def send(deployed: Deployed, sku: str, price: int, second: int, partition: int) -> None:
-    """A record with the timestamp of a second after midnight."""
+    """Sends a record whose timestamp is this many seconds after midnight."""
     deployed.producer.send(
         deployed.topic("prices"),
         json.dumps({"sku": sku, "price": price}).encode(),
@@ -41,7 +41,7 @@ def send(deployed: Deployed, sku: str, price: int, second: int, partition: int) 
 
 
 def counted(deployed: Deployed, *records: tuple[str, int, int, int]) -> list[tuple[object, ...]]:
-    """The table after further records that are one micro-batch."""
+    """The rows of `a` after these records, in one micro-batch."""
     for record in records:
         send(deployed, *record)
     deployed.producer.flush()
@@ -60,7 +60,9 @@ def test_the_newest_record_of_a_key_in_two_partitions_is_the_same_live_and_rebui
     assert counted(deployed, ("a", 1, 50, 0)) == [("a", 1)]
     assert counted(deployed, ("a", 2, 10, 0)) == [("a", 2)]
     assert counted(deployed, ("a", 3, 40, 1)) == [("a", 2)]
-    many = [(f"k{number}", number, 10, number % 2) for number in range(FEW + 500)]  # are not few, so Spark plans them
+    many = [
+        (f"k{number}", number, 10, number % 2) for number in range(FEW + 500)
+    ]  # too many for kept plans, so Spark plans them
     assert counted(deployed, *many, ("a", 4, 45, 1)) == [("a", 2)]
     deployed.deployment.batch.rebuild()
     assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
@@ -136,7 +138,7 @@ def test_log_times_do_not_depend_on_micro_batches(
 def _log_times(
     rows: list[tuple[int, int, int]], before: dict[TopicPartition, int]
 ) -> tuple[list[int], dict[TopicPartition, int]]:
-    """The log times of records, and those reached after them."""
+    """The log times of records, and the log times reached after them."""
     if not rows:
         return [], before
     partitions, offsets, times = zip(*rows, strict=True)

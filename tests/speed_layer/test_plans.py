@@ -1,4 +1,4 @@
-"""Kept plans have the same effect over every micro-batch as statements that are planned for it."""
+"""Kept plans have the same effect over every micro-batch as newly planned statements."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def raw_of(spark: SparkSession, topic: str, records: list[Record], begin: int) -
     return spark.createDataFrame(rows, RAW).selectExpr("topic", "partition", "offset", at, "key", "value", "headers")
 
 
-class Known:
-    """Ids that were counted, as Postgres knows them."""
+class CountedIds:
+    """Counted ids, looked up as in Postgres."""
 
     def __init__(self) -> None:
         self.ids: set[bytes] = set()
@@ -105,7 +105,7 @@ class Known:
 
 
 def contents(effect: Effect | None) -> object:
-    """All that a micro-batch's effect holds, in no order."""
+    """Everything that a micro-batch's effect holds, without its order."""
     assert effect is not None
     bad = effect.bad
     return (
@@ -121,16 +121,16 @@ def contents(effect: Effect | None) -> object:
 def test_kept_plans_and_new_ones_have_the_same_effect(
     spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str, planning: Mapping[str, str]
 ) -> None:
-    anew = statements(catalog, name)
-    plans = Plans(spark, anew, tmp_path, planning)
+    planned_again = statements(catalog, name)
+    plans = Plans(spark, planned_again, tmp_path, planning)
     assert not plans.stateful
-    begin, counted_anew, counted = 0, Known(), Known()
+    begin, counted, counted_again = 0, CountedIds(), CountedIds()
     for records in MICRO_BATCHES:
         raw = raw_of(spark, name, records, begin)
         few = few_of(raw)
         assert (few is None) == (not records)
         if few is not None:
-            assert contents(plans.compute(few, counted)) == contents(anew.compute(raw, counted_anew))
+            assert contents(plans.compute(few, counted)) == contents(planned_again.compute(raw, counted_again))
         begin += len(records)
 
 
@@ -149,9 +149,9 @@ def test_records_that_a_disk_has_lost_are_noticed(
 
     monkeypatch.setattr(Path, "write_bytes", damaged)
     with pytest.raises(PySparkException, match="is not what was written"):
-        plans.compute(few, Known())
+        plans.compute(few, CountedIds())
     monkeypatch.undo()
-    assert contents(plans.compute(few, Known()))
+    assert contents(plans.compute(few, CountedIds()))
 
 
 def test_a_plan_with_a_shuffle_is_not_run_again(spark: SparkSession, tmp_path: Path, catalog: Catalog) -> None:

@@ -21,14 +21,14 @@ from speed_layer.jobs import Jobs
 from speed_layer.query import Query, Trouble
 from tests.fix_catalogs import CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
-from tests.speed_layer.test_speed_layer import send_at, take_any_time
+from tests.speed_layer.test_speed_layer import accept_any_time, send_at
 from view_algebra.errors import LaminaError
 from view_algebra.records.quarantined import LONGEST_KEPT
 
 ONE_PARTITION = EVENTS.replace("'partitions' = '2'", "'partitions' = '1'")
 
 BEYOND_MICROSECONDS = -9_300_000_000_000_000
-"""Milliseconds, as Kafka counts them: no BIGINT of microseconds, as Spark counts them, holds so many."""
+"""Milliseconds, Kafka's unit. In microseconds, Spark's unit, they exceed a BIGINT."""
 
 
 def test_a_record_that_spark_cannot_read_is_named_and_its_query_resumes_after_a_skip(
@@ -39,9 +39,9 @@ def test_a_record_that_spark_cannot_read_is_named_and_its_query_resumes_after_a_
     with (
         deployment.brokers.producer() as own,
         pytest.raises(InvalidTimestampError),
-    ):  # our brokers do not take it at all
+    ):  # the embedded brokers refuse it
         own._client.send(topic, b'{"n": 1}', partition=1, timestamp_ms=BEYOND_MICROSECONDS).get(30)
-    take_any_time(kafka_admin, topic)
+    accept_any_time(kafka_admin, topic)
     for partition in (0, 1):
         deployed.send("events", *(event(n) for n in range(10)), partition=partition)
     send_at(deployed, topic, b'{"n": 1}', BEYOND_MICROSECONDS, partition=1)
@@ -81,7 +81,7 @@ def test_a_query_stuck_on_an_unreadable_record_resumes_when_kafka_drops_it(
     assert isinstance(standing.trouble.refused, Unreadable)
     kafka_admin.delete_records({KafkaTopicPartition(topic, 0): 5})
     assert not layer._judge.may_run(standing)
-    assert isinstance(standing.trouble.refused, CannotContinue), "there is nothing to skip any more"
+    assert isinstance(standing.trouble.refused, CannotContinue), "no record is left to skip"
     deployed.deployment.batch.logs.archive(source, Offsets.of(topic, {0: 6}), accept_loss=True)
     deployed.deployment.batch.rebuild(leap=True)
     assert layer._judge.may_run(standing)
@@ -99,15 +99,15 @@ def test_a_record_that_no_micro_batch_can_hold_is_found_by_halving_and_the_bound
     caplog.set_level(logging.INFO, "lamina.speed")
     with deployed.speed(max_records=32):
         named = "SELECT stopped FROM lamina.query WHERE stopped LIKE '%lamina skip events 0 20 %'"
-        deployed.until(lambda: deployed.owner(named) != [], "it is down to the one record")
+        deployed.until(lambda: deployed.owner(named) != [], "the one record is named")
         assert deployed.rows("SELECT count(*), max(n) FROM clicks") == [(20, 19)]
         source = deployed.deployment.deployed().sources["events"]
         topic_records.skip(deployed.deployment, source, 0, 20, "n = 20")
         deployed.wait_for("events")
         deployed.send("events", *({"kind": "click", "n": n} for n in range(100, 400)), partition=0)
         deployed.wait_for("events")
-        deployed.until(lambda: deployed.owner("SELECT stopped FROM lamina.query") == [(None,)], "it is well again")
-        deployed.until(lambda: "up to 32 records" in caplog.text, "the bound is what it was")
+        deployed.until(lambda: deployed.owner("SELECT stopped FROM lamina.query") == [(None,)], "the query runs again")
+        deployed.until(lambda: "up to 32 records" in caplog.text, "the bound has grown back")
     assert deployed.rows("SELECT count(*) FROM clicks") == [(339,)]
 
 
@@ -120,7 +120,7 @@ def test_micro_batches_that_take_too_long_grow_back_later_each_time(deployed: De
         too_long = TooLong(OffsetRange(Offsets({at: 0}), Offsets({at: 64})), Jobs(layer.resources.spark), Skipped())
         layer._judge.decide(query, too_long)
         assert query.trouble.hang is not None
-        query.trouble.hang.spins = False  # its records were many, and none of them is endless
+        query.trouble.hang.spins = False  # it had many records, and none is endless
         assert layer._judge.may_run(query)
         assert layer._judge.max_offsets(query) == 32
         grew_after.append(next(commits for commits in count(1) if layer._judge.note_commits(query, commits)))

@@ -30,9 +30,9 @@ class Takes:
 
     def computes(self, range: OffsetRange, seconds: float) -> bool:
         [(at, low)] = range.start.items()
-        in_all = sum(self.seconds.get((at.partition, n), 0.01) for n in range_of(low, range.end[at]))
-        self.killed += in_all >= seconds
-        return in_all < seconds
+        total = sum(self.seconds.get((at.partition, n), 0.01) for n in range_of(low, range.end[at]))
+        self.killed += total >= seconds
+        return total < seconds
 
     def close(self) -> None:
         pass
@@ -48,16 +48,16 @@ def test_an_endless_record_is_found_at_any_offset(offset: int) -> None:
 
 
 def test_the_longest_record_is_tried_first_and_one_process_is_killed() -> None:
-    asked = Takes({(1, 500): 1e9}, length=(1, 500))
-    assert find_endless(WHOLE, asked, PATIENCE) == (TopicPartition("t", 1), 500)
-    assert asked.killed == 1
+    process = Takes({(1, 500): 1e9}, length=(1, 500))
+    assert find_endless(WHOLE, process, PATIENCE) == (TopicPartition("t", 1), 500)
+    assert process.killed == 1
 
 
 def test_records_that_are_slow_only_together_are_not_named() -> None:
-    asked = Takes({(0, n): 0.1 for n in range(1000)})
-    assert find_endless(WHOLE, asked, PATIENCE) is None
+    process = Takes({(0, n): 0.1 for n in range(1000)})
+    assert find_endless(WHOLE, process, PATIENCE) is None
 
 
 def test_a_record_within_the_time_limit_is_not_named() -> None:
-    asked = Takes({(0, 7): PATIENCE.alone - 1, (1, 700): PATIENCE.alone})
-    assert find_endless(WHOLE, asked, PATIENCE) == (TopicPartition("t", 1), 700)
+    process = Takes({(0, 7): PATIENCE.alone - 1, (1, 700): PATIENCE.alone})
+    assert find_endless(WHOLE, process, PATIENCE) == (TopicPartition("t", 1), 700)

@@ -1,4 +1,4 @@
-"""Sources that share a run: their records count as if they were alone, and the trouble of one stops no other."""
+"""Sources that share a run: records count as if each source ran alone, and a failing source stops no other."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def hurried() -> float:
 
 
 def shared_by(deployed: Deployed, sources: int) -> bool:
-    """True if so many sources share the only run."""
+    """True if this many sources share the only run."""
     names = list(runs(deployed).values())
     return len(names) == 1 and f"-and-{sources - 1}-more" in names[0]
 
@@ -101,7 +101,7 @@ def test_a_failing_source_leaves_the_shared_run_and_returns(
         assert {line.getMessage()[0] for line in caplog.records if line.name == "lamina.speed"}.isdisjoint("bc")
         deployed.owner(f"ALTER TABLE {point} DROP CONSTRAINT never")
         deployed.wait_for("a")
-        deployed.until(lambda: shared_by(deployed, 3), "it is back")
+        deployed.until(lambda: shared_by(deployed, 3), "it has returned")
         send(deployed, range(20, 50), "a", "b")
         deployed.wait_for("a")
         deployed.wait_for("b")
@@ -176,7 +176,7 @@ def test_a_new_leader_of_a_partition_stops_no_source_and_all_stay_in_one_run(
         nonlocal elections
         if elections and epochs and changed in below.topics():
             elections -= 1
-            time.sleep(0.2)  # meanwhile, the tails of the others arrive
+            time.sleep(0.2)  # meanwhile, the tails of the other topics arrive
             raise LeaderChanged("Partition 0 has another leader")
         return tails(self, below, epochs)
 
@@ -230,7 +230,7 @@ def test_a_run_can_end_while_a_commit_waits_for_a_lock(deployed: Deployed) -> No
             send(deployed, range(10, 20), "a")
             deployed.until(lambda: waiting_for(connection) >= 1, "the commit waits")
         assert "speed layer" not in {thread.name for thread in threading.enumerate()}, "it has ended despite the lock"
-    deployed.until(lambda: records(deployed, "a", "b") == [20, 10], "the commit goes on once the lock is free")
+    deployed.until(lambda: records(deployed, "a", "b") == [20, 10], "the commit continues once the lock is free")
     deployed.catch_up()
     assert records(deployed, "a", "b") == [20, 10]
     assert len(deployed.check()) == 4
@@ -302,7 +302,7 @@ def test_a_stopped_run_computes_no_further_member(deployed: Deployed, monkeypatc
     monkeypatch.setattr(Running, "cancel", cancel_and_tell)
     deployed.deployment.at = wait_for_the_end
     with deployed.speed():
-        deployed.until(lambda: len(computing) == AT_ONCE, "as many as can are computed")
+        deployed.until(lambda: len(computing) == AT_ONCE, "as many members as can are computing")
     assert len(computing) == AT_ONCE
     deployed.deployment.at = lambda point: None
     deployed.catch_up()

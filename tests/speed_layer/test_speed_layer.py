@@ -51,7 +51,7 @@ def test_a_late_record_corrects_its_window_at_once(deployed: Deployed) -> None:
     assert rows == [("1969-12-31 23:00:00+00", 1), ("2024-03-02 10:00:00+00", 2), ("2024-03-02 12:00:00+00", 1)]
 
 
-def take_any_time(kafka_admin: KafkaAdminClient, topic: str) -> None:
+def accept_any_time(kafka_admin: KafkaAdminClient, topic: str) -> None:
     """Lets a topic accept times far from now, as other people's brokers may."""
     limits = dict.fromkeys(("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"), str(2**63 - 1))
     kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, limits)])
@@ -62,13 +62,13 @@ def send_at(deployed: Deployed, topic: str, value: bytes, milliseconds: int, par
     # An idempotent producer is unusable after a refused record.
     producer = KafkaProducer(bootstrap_servers=deployed.deployment.settings.kafka, enable_idempotence=False)
 
-    def taken() -> bool:
+    def accepted() -> bool:
         with suppress(InvalidTimestampError):
             producer.send(topic, value, partition=partition, timestamp_ms=milliseconds).get(30)
             return True
         return False
 
-    deployed.until(taken, f"{topic} takes a record of {milliseconds}")
+    deployed.until(accepted, f"{topic} accepts a record of {milliseconds}")
     producer.close()
 
 
@@ -172,7 +172,7 @@ def test_times_beyond_the_calendar_are_counted_and_ignored_for_freshness(
     last = "CREATE VIEW last_n AS SELECT last(n) AS n FROM events;"
     deployed.apply(events=EVENTS, totals=TOTALS, rows=rows, last=last)
     topic, now = deployed.topic("events"), time.time()
-    take_any_time(kafka_admin, topic)
+    accept_any_time(kafka_admin, topic)
     sent = (
         (now + 1800, b'{"n": 1}'),
         (now * 1000, b'{"n": 2}'),

@@ -68,19 +68,19 @@ def test_a_duplicate_found_during_the_computation_is_not_counted(
     totals, dear = COMPILED.views["totals"].cell_tables, COMPILED.views["dear"].cell_tables
     effect = Statements.of(EVENTS, [*totals, *dear]).compute(raw_records(spark), find)
     rows, sums = (staged.rows.file().read().decode() for staged in effect.staged)
-    assert len(rows.splitlines()) == RECORDS - 1 - len(range(6))  # those of a price above 5
+    assert len(rows.splitlines()) == RECORDS - 1 - len(range(6))  # prices above 5
     assert str(sum(range(RECORDS - 1))) in sums
 
 
 def test_conditions_do_not_parse_a_record_again(spark: SparkSession) -> None:
-    """Spark would copy a column's expression into a condition on it, and parse the JSON for every kind of mistake."""
+    """Spark would copy a column's expression into each condition on it, and parse the JSON once per kind of error."""
     records = parsed(raw_records(spark).repartition(1), EVENTS)
-    for asked in (
+    for frame in (
         selected(records, "records", EVENTS.ids),
         records_that_count(records, EVENTS),
         selected(records, "records", "SELECT kind FROM records WHERE kafka_error IS NULL AND kind = 'a'"),
     ):
-        conditions = [line for line in plan_of(asked).split("\n") if "Filter" in line]
+        conditions = [line for line in plan_of(frame).split("\n") if "Filter" in line]
         assert conditions
         assert not any("from_json" in line for line in conditions)
 
