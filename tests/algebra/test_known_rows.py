@@ -38,7 +38,7 @@ PROVED = {
 
 
 @pytest.mark.parametrize("select", PROVED)
-def test_what_is_proved_of_rows_is_true_of_them(select: str) -> None:
+def test_the_compiler_proves_keys_nulls_and_sums(select: str) -> None:
     view = compile_catalog({"v.sql": f"{SOURCES} CREATE VIEW v AS {select};"}).views["v"]
     key, never_null, additive = PROVED[select]
     unique = () if key == "" else ((),) if key is None else (tuple(key.split()),)
@@ -49,7 +49,7 @@ def test_what_is_proved_of_rows_is_true_of_them(select: str) -> None:
     )
 
 
-def test_a_view_of_which_less_is_proved_is_the_same_view() -> None:
+def test_proofs_do_not_change_a_views_equality() -> None:
     view = compile_catalog(
         {"v.sql": f"{SOURCES} CREATE VIEW v AS SELECT page, count(*) AS c FROM clicks GROUP BY page;"}
     )

@@ -232,6 +232,7 @@ class Engines:
         for view, expected in self.all_expected(catalog):
             actual = self.actual(view)
             assert expected, view.select
+            assert_proved(view, actual)
             if not same(expected, actual):
                 wrong[view.name] = told(view, expected, actual)
         return wrong
@@ -239,6 +240,16 @@ class Engines:
     def types_of(self, view: View) -> list[str]:
         """Spark's own types of the author's SELECT."""
         return self.types[view.name]
+
+
+def assert_proved(view: View, rows: Sequence[Row]) -> None:
+    """The columns of a view that are proved to be unique, or never NULL, are so in these rows."""
+    values = {column.name: [row[at] for row in rows] for at, column in enumerate(view.columns)}
+    for key in view.unique:
+        keys = list(zip(*(values[name] for name in key), strict=True)) if key else [()] * len(rows)
+        assert len(set(map(repr, keys))) == len(rows), (view.select, key)
+    for name in view.never_null:
+        assert None not in values[name], (view.select, name)
 
 
 def types_in(frame: DataFrame) -> list[str]:
