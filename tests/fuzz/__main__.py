@@ -28,10 +28,10 @@ REASONS = 20
 def main() -> int:
     """Fuzzes by the arguments. Returns 1 if a view was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--views", type=int, default=200, help="how many views are to be tried")
-    parser.add_argument("--seed", type=int, default=1, help="another seed makes other views and records")
-    parser.add_argument("--joins", action="store_true", help="joins alone, of streams and tables")
-    parser.add_argument("--keep-going", action="store_true", help="tell of every difference, not of the first alone")
+    parser.add_argument("--views", type=int, default=200, help="number of views")
+    parser.add_argument("--seed", type=int, default=1, help="seed of views and records")
+    parser.add_argument("--joins", action="store_true", help="generate joins only")
+    parser.add_argument("--keep-going", action="store_true", help="report every difference, not only the first")
     arguments = parser.parse_args()
     began = time.monotonic()
     with _engines() as engines:

@@ -70,7 +70,7 @@ class Duck:
     answered: int = 0
 
     def fill(self, spark: SparkSession, values: Sequence[bytes | None]) -> bool:
-        """Takes the good records of `s` from Spark. False if they have extremes, and DuckDB is not asked."""
+        """Takes the good records of `s` from Spark. Returns False, without asking DuckDB, if they have extremes."""
         if any(extreme in value for value in values if value is not None for extreme in EXTREMES):
             return False
         self.connection = duckdb.connect()

@@ -13,11 +13,11 @@ from tests.fuzz.rounds import Finding, Round
 from view_algebra import Refused
 
 SECONDS = 120.0
-"""As long is a smaller round looked for."""
+"""Seconds spent on making a round smaller."""
 
 
 def shrink(round_: Round, finding: Finding, check: Callable[[Round], list[Finding]]) -> tuple[Round, Finding]:
-    """The smallest round found in which the view is still wrong, and how."""
+    """The smallest wrong round that was found, with its difference."""
     end = time.monotonic() + SECONDS
     best, why = round_.only(finding.view), finding
 

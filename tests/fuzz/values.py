@@ -37,7 +37,7 @@ Rows = Literal["records", "groups", "window"]
 """The rows that an aggregate is over."""
 
 ABOUT = Type("ABOUT")
-"""A double whose last digits depend on the order of adding up: shown, but nothing further is made of it."""
+"""A double whose last digits depend on the order of summation. Nothing is computed from it."""
 
 MOMENTS = MOMENTS_BY_ANY_NAME & AGGREGATES.keys()
 
@@ -126,8 +126,8 @@ WORDS: dict[str, tuple[str, ...]] = {
 LISTS = ("array", "comparable", "same", "plain", "printed", "listed", "scalars", "doubles", "times")
 """Arguments that are arrays."""
 
-ASKED = 0.12
-"""The number of conditions on records that ask other records."""
+OTHER_ROWS = 0.12
+"""The probability that a condition on a record queries other records."""
 
 
 @dataclass
@@ -263,7 +263,7 @@ class Values:
     def where(self, columns: Sequence[tuple[str, Type]], share: float, asks: bool, depth: int = 1) -> str:
         """A WHERE with probability `share`. asks: it may query other records."""
         conditions = [self.condition(columns, depth)] if self.chance(share) else []
-        conditions += [self.asked(columns)] if asks and self.chance(ASKED) else []
+        conditions += [self.asked(columns)] if asks and self.chance(OTHER_ROWS) else []
         return f" WHERE {' AND '.join(f'({one})' for one in conditions)}" if conditions else ""
 
     def _conditional(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
@@ -333,7 +333,7 @@ class Values:
         return self.value(self.dice.choice([*kinds.get(takes, plain.get(takes, (common,)))]), columns, depth)
 
     def _list(self, columns: Sequence[tuple[str, Type]]) -> str:
-        """A list of a row's, at times made another."""
+        """A list column, sometimes transformed."""
         lists = [(name, t.element) for name, t in columns if t.element is not None and t.name == "ARRAY"]
         a, element = self.dice.choice(lists or [("split(word, ' ')", STRING)])
         if element not in SCALARS or self.chance(0.6):
@@ -430,7 +430,7 @@ class Values:
         """A FILTER with probability 0.2. asks: it may query other records."""
         if not self.chance(0.2):
             return ""
-        condition = self.asked(columns) if asks and self.chance(ASKED) else self.condition(columns)
+        condition = self.asked(columns) if asks and self.chance(OTHER_ROWS) else self.condition(columns)
         return f" FILTER (WHERE {condition})"
 
     def _moments(self, name: str, arguments: int, columns: Sequence[tuple[str, Type]], where: str) -> tuple[str, Type]:
