@@ -20,5 +20,5 @@ NO_JOINS = {
 
 
 @pytest.mark.parametrize("select", NO_JOINS.values(), ids=NO_JOINS)
-def test_a_text_beside_a_number_is_served(select: str) -> None:
+def test_comparing_a_text_with_a_number_outside_a_join_compiles(select: str) -> None:
     compile_catalog({"base.sql": BASE, "v.sql": f"CREATE VIEW v AS {select};"})

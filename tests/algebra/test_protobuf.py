@@ -202,7 +202,7 @@ def test_messages_within_one_another_end_at_a_depth() -> None:
         b"\x73" * 10_000,  # groups that do not end
     ],
 )
-def test_bytes_that_are_no_message_are_bad(value: bytes) -> None:
+def test_bytes_that_are_not_a_message_are_bad(value: bytes) -> None:
     assert reason(value) == "not Protobuf: not a message of type shop.Order"
 
 

@@ -39,7 +39,7 @@ KEPT: dict[str, dict[str, int | None]] = {
 
 
 @pytest.mark.parametrize("select", KEPT)
-def test_what_a_kept_record_may_meet_is_kept(select: str) -> None:
+def test_a_stream_is_kept_as_long_as_a_kept_record_may_join_it(select: str) -> None:
     tables = compile_catalog({"v.sql": STREAMS.format(select=select)}).views["v"].cell_tables
     assert {table.source: table.longer if table.retained else None for table in tables} == KEPT[select]
 

@@ -1,4 +1,4 @@
-"""Runs the texts of a compiled catalog where they run in truth: partial in Spark, merge and final in Postgres.
+"""Runs the texts of a compiled catalog in the engines that run them: partial in Spark, merge and final in Postgres.
 
 The oracle is the author's SELECT, run by Spark over all good records.
 """
@@ -36,7 +36,7 @@ from view_algebra.formats.interface import Schema
 
 Row = tuple[Any, ...]
 TOGETHER = 40
-"""Tables of cells that one query computes: of many more, Spark plans it longer than several of these."""
+"""Cell tables that one query computes. With more, planning in Spark dominates."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def quick(spark: SparkSession) -> SparkSession:
 class Engines:
     """A Spark session and a connection to an empty Postgres database.
 
-    compiling: does Spark make code of micro-batches, as for the speed layer? It never does for the oracle.
+    compiling: true if Spark generates code for micro-batches, as in the speed layer. The oracle never does.
     types: Spark's own of each view's columns, known once `oracle` has read its SELECT. counted: by stream with UNIQUE,
     the ids of the events that were fed. schemas: those that records in the frame of a registry are written with.
     """
@@ -105,7 +105,7 @@ class Engines:
                 cursor.execute(f"CREATE VIEW analytics.{view.name} AS {view.final}")
 
     def feed(self, catalog: Catalog, batches: Mapping[str, Batches], generation: int = 1, offset: int = 0) -> None:
-        """Every micro-batch through Spark and into the cells, as the speed layer does it."""
+        """Puts every micro-batch through Spark and into the cells, as the speed layer does."""
         if not self.compiling:
             quick(self.spark)
         for key in QUICK if self.compiling else ():

@@ -27,7 +27,7 @@ EDGES = [
 ]
 
 
-def test_doubles_are_multiplied_and_divided_as_ieee_754_has_it(engines: Engines) -> None:
+def test_multiplication_and_division_of_doubles_follow_ieee_754(engines: Engines) -> None:
     dice = random.Random(8)
     numbers = EDGES + [dice.choice(EDGES[:-3]) * dice.uniform(0.5, 1) for _ in range(60)]
     pairs = [(a, b * dice.choice([1, -1])) for a in numbers for b in numbers]

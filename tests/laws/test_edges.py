@@ -79,7 +79,7 @@ def wrong_rows(
     return wrong
 
 
-def test_of_a_key_that_a_map_has_twice_the_last_entry_counts_everywhere(engines: Engines) -> None:
+def test_the_last_entry_of_a_duplicate_map_key_wins(engines: Engines) -> None:
     wrong = wrong_rows(engines, KEYS_TWICE, {"products": [text.encode() for text in PRODUCTS]}, OF_PRODUCTS)
     assert wrong == {}, "\n\n".join(f"{name}: {rows}" for name, rows in wrong.items())
 

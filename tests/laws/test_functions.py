@@ -589,7 +589,7 @@ def test_a_cast_that_is_taken_is_one_that_spark_takes(engines: Engines) -> None:
 
 
 def test_every_character_has_the_same_case_in_both_engines(engines: Engines) -> None:
-    """Each by itself, and the one that looks at those around it: a sigma at the end of a word."""
+    """Every character is tried alone. A sigma, whose case depends on its neighbours, is also tried inside words."""
     points = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000]
     texts = [" ".join(map(chr, points[start : start + 500])) for start in range(0, len(points), 500)]
     texts += [

@@ -1,4 +1,4 @@
-"""LIKE finds what Spark's own finds, in a megabyte too."""
+"""The LIKE of both engines finds the same texts as Spark's own, also in a megabyte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEYOND = "\U0001f600"
 
 
 def test_like_finds_what_sparks_own_finds(engines: Engines) -> None:
-    """Characters beyond U+FFFF are left out: Spark 4.1 finds none of them."""
+    """Patterns have no characters beyond U+FFFF, of which Spark 4.1 finds none."""
     dice = random.Random(3)
     rows = []
     for _ in range(4000):

@@ -330,12 +330,12 @@ def prices(rows: Sequence[Row]) -> list[str | None]:
 
 
 def test_a_row_that_is_deleted_and_written_again_is_there(shown: Shown) -> None:
-    """Whatever time it gives: a deletion has Kafka's."""
+    """A deletion has Kafka's time, whatever time the row gives."""
     assert [str(row[0]) for row in shown("prices", "again")] == ["9.90"]
     assert prices(shown("priced", "again")) == [None, "9.90", "9.90", "9.90"]
 
 
-def test_a_deletion_removes_a_row_of_a_time_to_come(shown: Shown) -> None:
+def test_a_deletion_removes_a_row_with_a_future_time(shown: Shown) -> None:
     assert shown("prices", "gone") == []
     assert prices(shown("priced", "gone")) == [None, None]
 
@@ -346,7 +346,7 @@ def test_a_clock_that_is_ahead_pins_no_key(shown: Shown) -> None:
 
 @pytest.mark.parametrize("sku", ["moved", "moved back"])
 def test_a_key_in_two_partitions_goes_by_the_log_time(shown: Shown, sku: str) -> None:
-    """Log times never fall: the last record of the new partition is newer than the last one of the old."""
+    """Log times never fall, so the last record of the new partition is newer than the last one of the old."""
     assert [str(row[0]) for row in shown("prices", sku)] == ["4.00"]
 
 
@@ -370,7 +370,7 @@ def test_a_snapshot_s_row_is_older_than_a_change_that_came_before_it(shown: Show
 
 
 def test_a_change_that_follows_a_snapshot_s_row_is_newer_than_it(shown: Shown) -> None:
-    """Whatever their times say: a snapshot takes long, and its rows have the time at which they were read."""
+    """A snapshot takes long. Its rows have the time at which they were read, which may be later than the change's."""
     assert shown("documents", 11) == [("changed", LONG, None)]
     assert shown("documents", 12) == []
     assert shown("documents", 13) == [("changed", None, None)]
@@ -381,12 +381,12 @@ def test_a_change_that_follows_a_snapshot_s_row_is_newer_than_it(shown: Shown) -
 
 
 def test_a_deletion_and_its_tombstone_are_older_than_the_row_that_follows(shown: Shown) -> None:
-    """The tombstone has Kafka's time, which is later than the source's of that row."""
+    """A tombstone has Kafka's time, which is later than the source's time of the row that follows."""
     assert [row[0] for row in shown("documents", 7)] == ["again"]
     assert shown("documents", 8) == []
 
 
-def test_a_tombstone_deletes_also_where_kafka_has_compacted_the_deletion(shown: Shown) -> None:
+def test_a_tombstone_deletes_even_if_kafka_has_compacted_the_deletion(shown: Shown) -> None:
     assert shown("documents", 9) == []
 
 
@@ -395,7 +395,7 @@ def test_changes_that_a_connector_sends_again_change_nothing(shown: Shown) -> No
 
 
 def test_a_value_that_a_change_left_as_it_was_stays(shown: Shown) -> None:
-    """In any order of arrival."""
+    """The placeholder of an unchanged value is replaced whatever the order of arrival."""
     assert shown("documents", 1) == [("c", LONG, ["x"])]
     assert shown("documents", 2) == [("f", None, None)]
     assert shown("documents", 3) == [("never told", None, None)]
@@ -409,8 +409,8 @@ def test_a_value_of_any_type_that_a_change_left_as_it_was_stays(shown: Shown) ->
     assert shown("files", 1) == [(1, *[None] * len(FILE))]
 
 
-def test_a_flattened_change_tells_when_it_was_also_if_it_deletes(shown: Shown) -> None:
-    """A unit in the name of its time goes before the one of the source."""
+def test_a_flattened_change_has_a_time_even_if_it_deletes(shown: Shown) -> None:
+    """The unit in the name of a field of times overrides the source's unit."""
     assert [row[:2] for row in shown("flattened", 1)] == [("b", LONG)]
     assert shown("flattened", 2) == [("again", "y", "false", "2024-03-02 00:00:06.000000")]
     assert shown("flattened", 3) == []

@@ -106,7 +106,7 @@ def sessions() -> str:
 
 
 def records(count: int, seed: int) -> list[bytes]:
-    """Out of order, some at exactly a gap's distance, some late by years, some before 1970."""
+    """Records out of order. Some are at exactly a gap's distance, some late by years, and some before 1970."""
     dice, generated = random.Random(seed), []
     at = 0.0
     for _ in range(count):
