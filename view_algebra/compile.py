@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeVar
@@ -16,31 +16,23 @@ from typing import TypeVar
 from sqlglot import exp
 
 from view_algebra.compiled import Catalog, Check, Column, Source, View, reading, renamed_fields, source_name
+from view_algebra.declared import Declared, Mistakes, declarations
 from view_algebra.errors import Refused
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import DirectColumn
 from view_algebra.language.above import GROUP_BELOW, Obstacle
 from view_algebra.language.quoting import postgres_name, spark_name, spark_path
 from view_algebra.language.types import DATE, TIMESTAMP
-from view_algebra.passes import Known, Placed, compile_view, final_text, placed, type_of_function, views_read
+from view_algebra.passes import Known, Placed, compile_view, final_text, placed, views_read
 from view_algebra.records.duplicates import counted_text, ids_text
 from view_algebra.records.fields import FieldOptions
 from view_algebra.records.parsing import PrimaryKey, parse_text
-from view_algebra.refusals import File, HasObstacle, Mistake, Span, Wrong, refuse_all, span, suggestion
+from view_algebra.refusals import File, HasObstacle, Mistake, Wrong, refuse_all, span, suggestion
 from view_algebra.typed.events import passed_by_table
-from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
-from view_algebra.written.catalog_functions import (
-    FunctionDeclaration,
-    calls_of,
-    expanded,
-    function_declaration,
-    is_function,
-    written_out,
-)
-from view_algebra.written.checks import CLOCK, PUBLISHED, CheckDeclaration, check_declaration, published
+from view_algebra.written.checks import CLOCK, PUBLISHED, CheckDeclaration, published
 from view_algebra.written.clauses import refuse_large, refuse_unread
-from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
-from view_algebra.written.dialect import Statement, parse
+from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
+from view_algebra.written.dialect import parse
 from view_algebra.written.tables import as_view, changing
 from view_algebra.written.ways_out import below
 
@@ -51,6 +43,8 @@ _NOW = "(SELECT now() AS now, CAST(now() AT TIME ZONE 'UTC' AS date) AS today)"
 
 def compile_check(d: CheckDeclaration, known: Known) -> Check:
     """The compiled texts of a check of a compiled view."""
+    if d.view not in known.views:
+        raise Wrong(d.place, f"{d.view} is not a view", _no_view(d.view, known.sources, known.views))
     view, around = known.views[d.view], _with_published(known)
     refuse_unread(d.select)
     declared = ViewDeclaration(d.view, d.file, d.place, (), {}, None, {}, d.select, "", d.sql)
@@ -198,26 +192,99 @@ CALLS = 8_000
 """The recursion limit, in nested Python calls. Spark and Postgres accept deeper nesting than that."""
 
 
-def _too_deep(place: Span | None) -> Wrong:
-    way_out = "Compute parts of it in subqueries, and write many comparisons with OR as IN (…)."
-    return Wrong(place, "nested too deeply", way_out)
-
-
 def _compiled(files: Mapping[str, str], deployed: Mapping[str, Source] = MappingProxyType({})) -> Known:
-    work = _Work()
-    written = [(file, work.parsed(file)) for file in (File(path, files[path]) for path in sorted(files))]
-    for file, statements in written:
-        work.read_functions(file, statements)
-    work.check_functions()
-    for file, statements in written:
-        work.read(file, statements)
-    work.check_names()
-    sources = {name: _as_deployed(_source(d), deployed.get(name)) for name, d in sorted(work.sources.items())}
-    work.compile_views(sources)
-    known = replace(work.known, views=with_checks(work.known.views, work.compile_checks()))
-    if work.mistakes:
-        raise refuse_all(work.mistakes)
-    return known
+    """Sources, then tables, then views, each after those that it reads, then checks of views."""
+    mistakes = Mistakes()
+    declared = declarations(files, mistakes)
+    sources = {name: _as_deployed(_source(d), deployed.get(name)) for name, d in sorted(declared.sources.items())}
+    known = Known(declared.sources, sources)
+    for table in _tables(declared):
+        if not mistakes.has(table.name):
+            with mistakes.of(table.file, table.name):
+                known = _with_table(table, known)
+    for d in _in_reading_order(declared.views, mistakes):
+        if not _broken(_tables_named(d.select), declared, known):
+            with mistakes.of(d.file, d.name, d.place):
+                known = _with_view(d, declared, known)
+    checks = {}
+    for key, check in declared.checks.items():
+        if not _broken([check.view, *_tables_named(check.select)], declared, known):
+            with mistakes.of(check.file, check.view, check.place):
+                checks[key] = compile_check(check, known)
+    if mistakes.noted:
+        raise refuse_all(mistakes.noted)
+    return replace(known, views=with_checks(known.views, checks))
+
+
+def _tables(declared: Declared) -> list[SourceDeclaration]:
+    return [source for source in declared.sources.values() if source.kind == "table"]
+
+
+def _broken(names: Iterable[str], declared: Declared, known: Known) -> frozenset[str]:
+    """Declared names that are not compiled. What reads them shows its own mistakes once they are right."""
+    streams = {source.name for source in declared.sources.values() if source.kind == "stream"}
+    return (declared.names & {*names}) - known.types.keys() - streams
+
+
+def _in_reading_order(views: Mapping[str, ViewDeclaration], mistakes: Mistakes) -> list[ViewDeclaration]:
+    """The views, each after those that it reads. Views that read each other in a circle are a mistake."""
+    ordered: dict[str, ViewDeclaration] = {}
+    circular: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        d = views[name]
+        if name in ordered or name in circular:
+            return
+        if name in above:
+            circular.update(above)
+            circle = " reads ".join([*above[above.index(name) :], name])
+            wrong = Wrong(d.place, f"views read each other in a circle: {circle}", "Break the circle.")
+            mistakes.add(d.file, name, wrong)
+            return
+        for other in _tables_named(d.select):
+            if other in views:
+                visit(other, (*above, name))
+        ordered[name] = d
+
+    for name in sorted(views):
+        visit(name, ())
+    return list(ordered.values())
+
+
+def _with_table(d: SourceDeclaration, known: Known) -> Known:
+    try:
+        return compile_view(as_view(d), known)
+    except Wrong as wrong:  # its place is in the text of the view that the compiler wrote
+        raise Wrong(d.place, wrong.reason, wrong.way_out) from wrong
+
+
+def _with_view(d: ViewDeclaration, declared: Declared, known: Known) -> Known:
+    """Compiles a view over the rows of other views or, if these leave an obstacle, over their records.
+
+    For a table, the last reading also has the log positions of its newest records. A view that retains is not read
+    through, because it does not hold every row.
+    """
+    refuse_large(d.select)
+    refuse_unread(d.select)
+    _refuse_changes(d.select, declared)
+    whole = {name: view for name, view in declared.views.items() if "retain" not in view.properties}
+    readings = (
+        {**whole, **{t.name: as_view(t, passed_by_table(t.order) if in_log else {}) for t in _tables(declared)}}
+        for in_log in (False, True)
+    )
+    try:
+        return compile_view(d, known, readings)
+    except HasObstacle as over_rows:
+        raise _put_below(d, over_rows, known) from None
+
+
+def _refuse_changes(select: exp.Expr, declared: Declared) -> None:
+    """Refuses the internal name of a table's changes, which only the table itself reads."""
+    for table in select.find_all(exp.Table):
+        name = table.name.lower()
+        if source_name(name) != name and not _names_a_cte(table):
+            way_out = suggestion(name, [*declared.sources, *declared.views])
+            raise Wrong(span(table), f"no source or view {table.name}", way_out)
 
 
 def _as_deployed(new: Source, old: Source | None) -> Source:
@@ -274,228 +341,6 @@ def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
     return [DirectColumn(name, fields.get(name, name), kind.spark) for name, kind in d.columns]
 
 
-_Declared = SourceDeclaration | ViewDeclaration | CheckDeclaration | FunctionDeclaration
-
-
-@dataclass
-class _Work:
-    """The declarations of a catalog and their mistakes. A declaration in `broken` is not compiled."""
-
-    sources: dict[str, SourceDeclaration] = field(default_factory=dict)
-    views: dict[str, ViewDeclaration] = field(default_factory=dict)
-    checks: dict[tuple[str, str], CheckDeclaration] = field(default_factory=dict)
-    functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
-    wrong_functions: set[str] = field(default_factory=set)
-    mistakes: list[Mistake] = field(default_factory=list)
-    broken: set[str] = field(default_factory=set)
-    known: Known = field(default_factory=lambda: Known({}, {}))
-
-    def wrong(self, file: File, subject: str, wrong: Wrong) -> None:
-        self.mistakes.append(Mistake(file, wrong.span, subject, wrong.reason, wrong.way_out))
-
-    def _declared_twice(self, file: File, subject: str, place: Span | None, first: _Declared, what: str = "") -> None:
-        """Refuses a second declaration of one name."""
-        line = first.file.line(first.place.start) if first.place else 1
-        reason = f"{what}declared already in {first.file.path}:{line}"
-        self.wrong(file, subject, Wrong(place, reason, "Give one of them another name."))
-
-    # pass 1: declarations
-
-    def parsed(self, file: File) -> list[Statement]:
-        try:
-            return parse(file)
-        except Wrong as wrong:
-            self.wrong(file, "", wrong)
-        except RecursionError:
-            self.wrong(file, "", _too_deep(None))
-        return []
-
-    def read_functions(self, file: File, statements: Iterable[Statement]) -> None:
-        for statement in statements:
-            if not is_function(statement.tree):
-                continue
-            try:
-                function = function_declaration(file, statement, WITH_RULES_OF_THEIR_OWN)
-            except Wrong as wrong:
-                self.wrong(file, _name_of(statement.tree), wrong)
-                continue
-            first = self.functions.setdefault(function.name, function)
-            if first is not function:
-                self._declared_twice(file, function.name, function.place, first)
-
-    def check_functions(self) -> None:
-        """Types each function by itself, so that a mistake is reported at the function, not at each call."""
-        left, wrong = dict(self.functions), set[str]()
-        while left:
-            ready = [d for d in left.values() if not calls_of(d.body, left) - {d.name}]
-            for d in ready or list(left.values()):  # all that are left call each other in a circle
-                del left[d.name]
-                if calls_of(d.body, self.functions) & wrong:
-                    wrong.add(d.name)
-                    continue
-                try:
-                    type_of_function(written_out(d, self.functions), d.name, d.takes)
-                except Wrong as mistake:
-                    wrong.add(d.name)
-                    self.wrong(d.file, d.name, mistake)
-        self.wrong_functions = wrong
-
-    def _written_out(self, file: File, statement: Statement) -> Statement | None:
-        """A statement with the catalog's functions expanded, or None if one of them is wrong."""
-        if calls_of(statement.tree, self.functions) & self.wrong_functions:
-            self.broken.add(_name_of(statement.tree))
-            return None
-        try:
-            return expanded(statement, self.functions)
-        except Wrong as wrong:
-            name = _name_of(statement.tree)
-            self.wrong(file, name, wrong)
-            self.broken.add(name)
-            return None
-
-    def read(self, file: File, statements: Iterable[Statement]) -> None:
-        others = (self._written_out(file, statement) for statement in statements if not is_function(statement.tree))
-        for statement in filter(None, others):
-            if isinstance(statement.tree, exp.Alter):
-                self._read_check(file, statement)
-                continue
-            name = _name_of(statement.tree)
-            before = len(self.mistakes)
-            try:
-                declared = declaration(file, statement, lambda w, n=name: self.wrong(file, n, w))  # type: ignore[misc]
-            except Wrong as wrong:
-                self.wrong(file, name, wrong)
-                self.broken.add(name)
-                continue
-            if len(self.mistakes) > before and isinstance(declared, SourceDeclaration) and not declared.columns:
-                self.broken.add(name)
-            first = self.sources.get(declared.name) or self.views.get(declared.name)
-            if first is not None:
-                self._declared_twice(file, declared.name, declared.place, first)
-            elif isinstance(declared, SourceDeclaration):
-                self.sources[declared.name] = declared
-            else:
-                self.views[declared.name] = declared
-
-    def _read_check(self, file: File, statement: Statement) -> None:
-        try:
-            check = check_declaration(file, statement)
-        except Wrong as wrong:
-            self.wrong(file, statement.tree.this.name if statement.tree.this else "", wrong)
-            return
-        first = self.checks.setdefault((check.view, check.name), check)
-        if first is not check:
-            self._declared_twice(file, check.view, check.place, first, f"a check {check.name} is ")
-
-    def check_names(self) -> None:
-        topics: dict[tuple[str, str, str], SourceDeclaration] = {}
-        for source in self.sources.values():
-            start = source.properties.get("start", "earliest")
-            other = topics.setdefault((source.topic, source.kind, start), source)
-            if other is not source:
-                self.wrong(
-                    source.file,
-                    source.name,
-                    Wrong(
-                        source.topic_place,
-                        f"the topic {source.topic!r} is the {source.kind} {other.name} already",
-                        f"Read {other.name} in views, or name another topic.",
-                    ),
-                )
-
-    # pass 2: views, each after those that it reads
-
-    def compile_views(self, sources: Mapping[str, Source]) -> None:
-        self.known = Known(self.sources, sources)
-        for table in (source for source in self.sources.values() if source.kind == "table"):
-            if any(mistake.subject == table.name for mistake in self.mistakes):
-                self.broken.add(table.name)
-            else:
-                self._table(table)
-        for name in sorted(self.views):
-            self._view(name, ())
-
-    def _table(self, d: SourceDeclaration) -> None:
-        try:
-            self.known = compile_view(as_view(d), self.known)
-        except Wrong as wrong:
-            self.broken.add(d.name)
-            self.wrong(d.file, d.name, Wrong(d.place, wrong.reason, wrong.way_out))
-
-    def _view(self, name: str, above: tuple[str, ...]) -> None:
-        if name in self.known.views or name in self.broken:
-            return
-        d = self.views[name]
-        if name in above:
-            cycle = " reads ".join([*above[above.index(name) :], name])
-            self.broken |= set(above)
-            self.wrong(d.file, name, Wrong(d.place, f"views read each other in a circle: {cycle}", "Break the circle."))
-            return
-        for other in _tables_named(d.select):
-            if other in self.views:
-                self._view(other, (*above, name))
-        if name in self.broken:
-            return
-        if any(other in self.broken for other in _tables_named(d.select)):
-            self.broken.add(name)  # its own mistakes show only once the views that it reads are right
-            return
-        try:
-            self._compile(d)
-        except Wrong as wrong:
-            self.broken.add(name)
-            self.wrong(d.file, name, Wrong(wrong.span or d.place, wrong.reason, wrong.way_out))
-        except RecursionError:
-            self.broken.add(name)
-            self.wrong(d.file, name, _too_deep(d.place))
-
-    def _compile(self, d: ViewDeclaration) -> None:
-        """Compiles a view over the rows of other views or, if these leave an obstacle, over their records.
-
-        For a table, the last reading also has the log positions of its newest records. A view that retains is not read
-        through, because it does not hold every row.
-        """
-        refuse_large(d.select)
-        refuse_unread(d.select)
-        self._refuse_changes(d.select)
-        whole = {name: view for name, view in self.views.items() if "retain" not in view.properties}
-        readings = ({**whole, **self._tables(in_order=in_order)} for in_order in (False, True))
-        try:
-            self.known = compile_view(d, self.known, readings)
-        except HasObstacle as over_rows:
-            raise _put_below(d, over_rows, self.known) from None
-
-    def _refuse_changes(self, select: exp.Expr) -> None:
-        """Refuses the internal name of a table's changes, which only the table itself reads."""
-        for table in select.find_all(exp.Table):
-            name = table.name.lower()
-            if source_name(name) != name and not _names_a_cte(table):
-                way_out = suggestion(name, [*self.sources, *self.views])
-                raise Wrong(span(table), f"no source or view {table.name}", way_out)
-
-    def _tables(self, *, in_order: bool) -> dict[str, ViewDeclaration]:
-        """The tables as views of their records, with the records' log positions if `in_order`."""
-        tables = [source for source in self.sources.values() if source.kind == "table"]
-        return {table.name: as_view(table, passed_by_table(table.order) if in_order else {}) for table in tables}
-
-    # pass 3: checks of views
-
-    def compile_checks(self) -> dict[tuple[str, str], Check]:
-        """The checks by view and name. A broken view's checks are skipped until it is fixed."""
-        compiled = {}
-        for key, check in self.checks.items():
-            if {check.view, *_tables_named(check.select)} & self.broken:
-                continue
-            try:
-                if check.view not in self.known.views:
-                    raise Wrong(
-                        check.place, f"{check.view} is not a view", _no_view(check.view, self.sources, self.known.views)
-                    )
-                compiled[key] = compile_check(check, self.known)
-            except Wrong as wrong:
-                self.wrong(check.file, check.view, Wrong(wrong.span or check.place, wrong.reason, wrong.way_out))
-        return compiled
-
-
 def _put_below(d: ViewDeclaration, wrong: HasObstacle, known: Known) -> Wrong:
     """A refusal of an expression above the cells, with a rewrite for Spark as the way out if there is one."""
     rewrite = below(d.select, wrong.span) if wrong.way_out == GROUP_BELOW else None
@@ -530,8 +375,3 @@ def _names_a_cte(table: exp.Table) -> bool:
             return True
         node = around
     return False
-
-
-def _name_of(statement: exp.Expr) -> str:
-    table = statement.this.find(exp.Table) if isinstance(statement, exp.Create) and statement.this else None
-    return table.name if table is not None else ""

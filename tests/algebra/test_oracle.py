@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from sqlglot import exp
 
-import view_algebra.compile as compiler
-from view_algebra.refusals import File
-from view_algebra.written.declarations import ViewDeclaration
+from view_algebra.compile import stages
+from view_algebra.declared import Mistakes, declarations
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
 
@@ -29,21 +27,10 @@ def nodes(tree: exp.Expr) -> list[object]:
     ]
 
 
-def declarations(files: Mapping[str, str]) -> dict[str, ViewDeclaration]:
-    """The declarations of a catalog's views, before any is typed."""
-    work, declared = compiler._Work(), [File(path, text) for path, text in files.items()]
-    statements = [(file, work.parsed(file)) for file in declared]
-    for file, written in statements:
-        work.read_functions(file, written)
-    for file, written in statements:
-        work.read(file, written)
-    return work.views
-
-
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_typing_leaves_the_authors_syntax_as_it_was_parsed(path: Path) -> None:
     files = {path.name: path.read_text(encoding="utf-8")}
-    views, untouched = compiler.stages(files), declarations(files)
+    views, untouched = stages(files), declarations(files, Mistakes()).views
     assert untouched
     for name, view in untouched.items():
         assert nodes(views[name].split.typed.declaration.select) == nodes(view.select), name
