@@ -5,6 +5,7 @@ Two expressions are equal if they mean the same over the same columns. Their pla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal as Choice
@@ -108,6 +109,11 @@ class Windowed:
     place: Place = field(default=None, compare=False)
     ignore_nulls: bool = False
     syntax: exp.Window | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def reaches_values(self) -> bool:
+        """True if a bound of the frame is at a distance from the row's value."""
+        return re.search(r"^RANGE .*(\d|interval)", self.frame) is not None
 
 
 @dataclass(frozen=True)

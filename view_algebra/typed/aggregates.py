@@ -1,4 +1,4 @@
-"""Aggregate calls, WITHIN GROUP and OVER, whose results do not depend on the order of rows.
+"""Aggregate calls, also WITHIN GROUP, whose results do not depend on the order of rows.
 
 Spark leaves some results to the order of rows. Here the order of events or of values decides them, and the SELECT that
 Spark runs spells it out:
@@ -26,7 +26,6 @@ from view_algebra.language.aggregates import (
     BY_BUCKETS,
     BY_EVENT_ORDER,
     COLLECTED_ONCE,
-    SYNONYMS,
     aggregate_named,
     is_aggregate,
     not_null,
@@ -37,14 +36,10 @@ from view_algebra.language.expressions import (
     Constant,
     Expr,
     NeedsRecords,
-    Order,
     Place,
     Subquery,
-    Windowed,
     both,
 )
-from view_algebra.language.functions import FOREIGN, WINDOW_FUNCTIONS
-from view_algebra.language.limits import far_apart
 from view_algebra.language.meeting import cast, compare
 from view_algebra.language.operators import case, condition, number
 from view_algebra.language.overloads import call
@@ -65,26 +60,18 @@ from view_algebra.language.types import (
     of_scalars,
 )
 from view_algebra.language.walks import walk
-from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import (
-    VALUE_BOUND,
     aggregate,
-    aggregate_over,
     call_of,
-    frame,
     refuse_aggregates,
-    refuse_nulls_left_out,
-    window_arguments,
 )
 from view_algebra.typed.events import event_order, in_the_log, reads_changes
 from view_algebra.typed.names import Scope, resolved
 from view_algebra.typed.nested import is_list_key, text_of
-from view_algebra.typed.spark_refuses import refuse_frame, refuse_partition_by_maps
-from view_algebra.typed.ties import sort_keys
 from view_algebra.written.clauses import is_list_in_order
 from view_algebra.written.dialect import parsed
 from view_algebra.written.tables import IN_THE_LOG
-from view_algebra.written.ways_out import filtered_over
 
 
 def collected(
@@ -618,92 +605,3 @@ def joined_texts(scope: Scope, structs: str, texts: str, between: Sequence[exp.E
     """Texts joined into one, in Spark SQL, or NULL if there are none, as with listagg()."""
     separator = scope.written(between[0]) if between else "''"
     return f"CASE WHEN size({structs}) > 0 THEN array_join({texts}, {separator}) END"
-
-
-_NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
-"""The names of functions of the order of events if OVER gives another order."""
-
-
-def window_function(node: exp.Window, scope: Scope) -> Expr:
-    """f(x) OVER (…)."""
-    place = span(node.this)
-    if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
-        raise Wrong(
-            place,
-            "OVER with a window that is not named in this block, or with more than its name",
-            "Write it out: OVER (ORDER BY …).",
-        )
-    inner: exp.Expr = node.this
-    ignores_nulls = isinstance(inner, exp.IgnoreNulls)
-    if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):
-        inner = inner.this
-    if isinstance(inner, exp.Filter):
-        raise Wrong(place, "FILTER before OVER, which Spark does not run", f"Write {filtered_over(node)}.")
-    if isinstance(inner, exp.WithinGroup):
-        inner = _share_of(inner, place, scope)
-    if not isinstance(inner, exp.Anonymous):
-        raise Wrong(place, "OVER after something that is not a function", "Write f(x) OVER (…).")
-    name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
-    name, nodes = _NAMED_OVER.get(name, name), inner.expressions
-    if name in ("first_value", "last_value") and len(nodes) == 2 and isinstance(nodes[1], exp.Boolean):
-        ignores_nulls, nodes = ignores_nulls or bool(nodes[1].this), nodes[:1]
-    arguments, kind = _arguments(name, inner, nodes, scope)
-    if isinstance(share := node.this, exp.WithinGroup):
-        for part, copy in zip(_parts_of(share), inner.expressions, strict=True):
-            scope.edits.adopt(part, copy)
-    partition = tuple(resolved(e, scope) for e in node.args.get("partition_by") or [])
-    order = tuple(sort_keys(node, scope, ()))
-    if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
-        raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
-    refuse_partition_by_maps(partition, place)
-    _refuse_inside(arguments, partition, order, place)
-    if ignores_nulls:
-        refuse_nulls_left_out(name, arguments, place)
-    rows = frame(node, order)
-    _spell_infinities(node, rows, order, scope)
-    of_all = isinstance(node.this, exp.WithinGroup) or (name in AGGREGATES and AGGREGATES[name].whole_partition)
-    refuse_frame(name, rows, order, place, of_all=of_all)
-    return Windowed(name, arguments, partition, order, rows, kind, place, ignores_nulls, node)
-
-
-def _spell_infinities(node: exp.Window, rows: str, order: Sequence[Order], scope: Scope) -> None:
-    """Moves Spark's infinities so far away that no frame reaches from a calendar time to them, or back."""
-    if VALUE_BOUND.search(rows) and (kind := order[0].expression.type).endless:
-        (key,) = node.args["order"].expressions
-        far = scope.edits.copy(key)
-        far.set("this", parsed(far_apart(scope.written(key.this), kind)))
-        scope.edits.put(key, far)
-
-
-def _arguments(
-    name: str, node: exp.Anonymous, nodes: Sequence[exp.Expr], scope: Scope
-) -> tuple[tuple[Expr, ...], Type]:
-    """The arguments of a function OVER rows, and the type of its result."""
-    if name in AGGREGATES:
-        folded = aggregate_over(name, node, partial(resolved, scope=scope))
-        return folded.arguments, folded.type
-    if name in WINDOW_FUNCTIONS:
-        return window_arguments(name, tuple(resolved(a, scope) for a in nodes), span(node))
-    way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
-    raise Wrong(span(node), f"{name}() OVER (…)", way_out)
-
-
-def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place) -> None:
-    """Refuses a window function inside another one: Spark computes both in two steps, Postgres cannot."""
-    inside = (*arguments, *partition, *(key.expression for key in order))
-    if any(isinstance(part, Windowed) for expression in inside for part in walk(expression)):
-        raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")
-
-
-def _share_of(node: exp.WithinGroup, place: Place, scope: Scope) -> exp.Expr:
-    """percentile_cont(0.9) WITHIN GROUP (ORDER BY x) as percentile(x, 0.9)."""
-    key, *more = node.expression.expressions
-    name = SYNONYMS.get(node.this.name.lower(), "")
-    if more or key.args.get("desc") or not name or AGGREGATES[name].parameter != "shares":
-        raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
-    return _call(name, *map(scope.edits.copy, _parts_of(node)))
-
-
-def _parts_of(node: exp.WithinGroup) -> Sequence[exp.Expr]:
-    """The value and the shares of percentile_cont(0.9) WITHIN GROUP (ORDER BY x)."""
-    return [node.expression.expressions[0].this, *node.this.expressions]

@@ -70,12 +70,12 @@ from view_algebra.typed.aggregates import (
     ignoring_nulls,
     map_from_entries,
     sorted_list,
-    window_function,
     within_group,
 )
 from view_algebra.typed.calls import refuse_aggregates, time_window
 from view_algebra.typed.names import Scope, column_named, refuse_quoted_column, resolved
 from view_algebra.typed.nested import LAMBDAS, over_elements, structured
+from view_algebra.typed.over import window_function
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
 from view_algebra.typed.subqueries import among_values, asked_of_a_query
 from view_algebra.written.dialect import is_suffixed, readable

@@ -30,7 +30,6 @@ from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import TINYINT, WINDOW
 from view_algebra.language.walks import outer_fields, rewritten, windowed
 from view_algebra.refusals import Wrong, span
-from view_algebra.typed.calls import VALUE_BOUND
 from view_algebra.typed.keys import (
     RowKeys,
     lacking_in_limit,
@@ -65,8 +64,9 @@ def settled(
     texts = {**grouped, **_columns(keys)}
     changed: dict[Expr, Expr] = {}
     for call in windowed(block):
-        one_column = VALUE_BOUND.search(call.frame)  # Spark allows one key there
-        if call.syntax is None or not call.order or one_column or tells_peers_apart(call):
+        if call.syntax is None or not call.order or tells_peers_apart(call):
+            continue
+        if call.reaches_values:  # Spark allows one key there
             continue
         if more := _more(lacking_in_window(call, keys), call.order, texts):
             scope.edits.break_ties(call.syntax, [text for _, text in more])
