@@ -133,7 +133,7 @@ def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[ThroughVie
     typed, keys = whole.split.typed, unique_keys(whole.split.above, known.keys)
     view = replace(
         as_texts(whole, known),
-        unique=_in_order(keys),
+        unique=_sorted_keys(keys),
         never_null=tuple(_aggregates(typed.query, COUNTS)),
         additive=tuple(_additive(typed.query)),
     )
@@ -175,7 +175,7 @@ def _placed_over(written: Written, known: Known) -> Placed | Obstacle:
     return Placed(split, *_cell_tables(written.declaration.name, split.leaves, known.sources))
 
 
-def _in_order(keys: Keys) -> tuple[tuple[str, ...], ...]:
+def _sorted_keys(keys: Keys) -> tuple[tuple[str, ...], ...]:
     """The keys in a fixed order, those with the fewest columns first."""
     return tuple(sorted((tuple(sorted(key)) for key in keys), key=lambda key: (len(key), key)))
 

@@ -19,6 +19,7 @@ PROVED = {
     "SELECT page, count(DISTINCT n) AS c FROM clicks GROUP BY page": ("page", "c", ""),
     "SELECT count(*) AS c, count(n) / 2 AS half FROM clicks": (None, "c", "c"),
     "SELECT page, city, count(*) AS c FROM clicks JOIN users ON id = n GROUP BY page, city": ("city page", "c", ""),
+    "SELECT DISTINCT count(*) AS c FROM clicks GROUP BY page": ("c", "c", ""),
     "SELECT id, city FROM users": ("id", "", ""),
     "SELECT page, n FROM clicks": ("", "", ""),
     f"SELECT page, sum(c) AS c FROM (SELECT {HOPS}.end AS e, page, count(*) AS c FROM clicks GROUP BY page, {HOPS})"
