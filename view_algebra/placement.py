@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from view_algebra.language.above import ARITHMETIC, Obstacle, obstacle, obstacle_of_generator
+from view_algebra.language.above import ARITHMETIC, Obstacle, generator_obstacle, obstacle
 from view_algebra.language.expressions import (
     AboveCells,
     Aggregate,
@@ -89,7 +89,7 @@ def _in_relation(relation: AboveCells) -> Iterator[Obstacle]:
 
 
 def _in_generator(generator: Generator) -> Iterator[Obstacle]:
-    if (own := obstacle_of_generator(generator)) is not None:
+    if (own := generator_obstacle(generator)) is not None:
         yield own
     argument = generator.argument
     if isinstance(argument, Call) and argument.function == "hops":

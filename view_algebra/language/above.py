@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from view_algebra.language.aggregates import AGGREGATES, takes_different
+from view_algebra.language.aggregates import AGGREGATES, takes_distinct
 from view_algebra.language.expressions import (
     NOW,
     Aggregate,
@@ -75,15 +75,15 @@ def obstacle(part: Expr) -> Obstacle | None:
         case NeedsRecords():
             return Obstacle(part.place, part.reason, part.way_out)
         case Call():
-            return _of_call(part)
+            return _call_obstacle(part)
         case Aggregate():
-            return _of_aggregate(part)
+            return _aggregate_obstacle(part)
         case Windowed() if part.function in AGGREGATES and not part.ignore_nulls:
-            return _of_aggregate(part)
+            return _aggregate_obstacle(part)
     return None
 
 
-def obstacle_of_generator(generator: Generator) -> Obstacle | None:
+def generator_obstacle(generator: Generator) -> Obstacle | None:
     """The obstacle to exploding by this generator above the cells, or None."""
     if generator.argument.type.name == "MAP" and generator.positions:
         way_out = "Write explode(…), which has no positions."
@@ -91,14 +91,14 @@ def obstacle_of_generator(generator: Generator) -> Obstacle | None:
     return None
 
 
-def _of_call(call: Call) -> Obstacle | None:
+def _call_obstacle(call: Call) -> Obstacle | None:
     name = call.function
     if name in (*COMPARISONS, "in"):
-        return _of_fractions(call)
+        return _fraction_obstacle(call)
     if name in CASTS:
-        return _of_cast(call)
+        return _cast_obstacle(call)
     if name in ARITHMETIC:
-        return _of_arithmetic(call)
+        return _arithmetic_obstacle(call)
     if name == "window_start" and len(call.arguments) > HOPPING:
         way_out = "Hop over the records, or add up by sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL … PRECEDING …)."
         return Obstacle(call.place, "a hopping window above the aggregation", way_out)
@@ -132,7 +132,7 @@ def is_step(key: Expr) -> bool:
     return not (key.value is not None and key.type.numeric and key.value.startswith("-"))
 
 
-def _of_fractions(call: Call) -> Obstacle | None:
+def _fraction_obstacle(call: Call) -> Obstacle | None:
     """Fractions inside nested values: Spark's and Postgres' JSON may show different digits of one."""
     of_columns = all(isinstance(side, Field) for side in call.arguments)  # one engine wrote their JSON
     if not call.arguments[0].type.nested or of_columns or not {DOUBLE, FLOAT} & {*inside(call.arguments[0].type)}:
@@ -141,7 +141,7 @@ def _of_fractions(call: Call) -> Obstacle | None:
     return Obstacle(call.place, what, "Compare the fractions themselves.")
 
 
-def _of_arithmetic(call: Call) -> Obstacle | None:
+def _arithmetic_obstacle(call: Call) -> Obstacle | None:
     name, kind = call.function, call.type
     if name in ("negative", "div") or kind.name == "DECIMAL" or kind.integral:
         return None
@@ -151,7 +151,7 @@ def _of_arithmetic(call: Call) -> Obstacle | None:
     return Obstacle(call.place, f"{name} of {kind} above the aggregation", way_out)
 
 
-def _of_cast(call: Call) -> Obstacle | None:
+def _cast_obstacle(call: Call) -> Obstacle | None:
     if is_left_out(call) or cast_template(call) is not None:
         return None
     (value,) = call.arguments
@@ -181,13 +181,13 @@ def cast_template(call: Call) -> str | None:
     return (tried_in_postgres if call.function == "try_cast" else cast_in_postgres)(value.type, call.type)
 
 
-def _of_aggregate(call: Aggregate | Windowed) -> Obstacle | None:
+def _aggregate_obstacle(call: Aggregate | Windowed) -> Obstacle | None:
     name, row = call.function, AGGREGATES[call.function]
     if isinstance(call, Aggregate):
         if row.last is not None:
             return None
         if row.rows is not None:
-            return _of_listed(call, row.rows)
+            return _list_obstacle(call, row.rows)
     if row.above is None:
         way_out = "Take the row by row_number() OVER (PARTITION BY … ORDER BY …) = 1 in a subquery."
         if row.rows is not None:
@@ -197,7 +197,7 @@ def _of_aggregate(call: Aggregate | Windowed) -> Obstacle | None:
         if isinstance(call, Windowed) and call.order:
             way_out = _SO_FAR
         return Obstacle(call.place, f"{name}() above the aggregation", row.exactly or way_out)
-    if isinstance(call, Aggregate) and call.distinct and not takes_different(call):
+    if isinstance(call, Aggregate) and call.distinct and not takes_distinct(call):
         reason = f"{name}(DISTINCT …) above the aggregation"
         return Obstacle(call.place, reason, "Take DISTINCT rows in a subquery.")
     return None
@@ -210,7 +210,7 @@ _SO_FAR = (
 """The way out for an ordered aggregate, whose result differs from row to row."""
 
 
-def _of_listed(call: Aggregate, rows: str) -> Obstacle | None:
+def _list_obstacle(call: Aggregate, rows: str) -> Obstacle | None:
     """The obstacle to an aggregate that lists the values of plain rows, or None."""
     if call.distinct:
         reason = f"{call.function}(DISTINCT …) above the aggregation"

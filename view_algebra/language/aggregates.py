@@ -257,13 +257,13 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
     )
 
 
-def _of_booleans(name: str, extreme: Choice["min", "max"]) -> AggregateFunction:
+def _boolean_extreme(name: str, extreme: Choice["min", "max"]) -> AggregateFunction:
     """The row of an extreme of booleans: true is greater than false."""
     instead = {"ARRAY": "Write array_contains(tags, 'x'), or forall(tags, t -> t = 'x')."}
     return replace(_extreme(extreme), name=name, accepts=lambda kind: kind == BOOLEAN, instead=instead)
 
 
-def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
+def _bitwise(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
     return AggregateFunction(
         name,
         (1, 1),
@@ -296,7 +296,7 @@ def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> Agg
     )
 
 
-def _of_values(
+def _over_values(
     name: str,
     arguments: tuple[int, int],
     accepts: Callable[[Type], bool],
@@ -323,7 +323,7 @@ def _percentile(name: str, function: str, arguments: tuple[int, int], **others: 
     nonnull = "FILTER (WHERE {0} IS NOT NULL)"
     values = "array_agg({0}::double precision ORDER BY {0}) " + nonnull
     over = f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {nonnull}, {share})"
-    return _of_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over, **others)
+    return _over_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over, **others)
 
 
 def _interpolated(name: str, arguments: tuple[int, int], **others: Any) -> AggregateFunction:
@@ -363,7 +363,6 @@ GREATEST_ERROR = 0.39
 """Greatest relative standard error of approx_count_distinct, as in Spark."""
 
 _MODE = "(array_agg({0} ORDER BY {n} DESC, {0}) FILTER (WHERE {0} IS NOT NULL))[1]"
-_SET = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
 _LIST = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
 _REPEATED = (
     "coalesce(spark.repeated(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL),"
@@ -447,7 +446,7 @@ def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | N
     return (count, x_mean, y_mean, *(comoment(*pair) for pair in every))
 
 
-def _of_pairs(
+def _over_pairs(
     name: str,
     gives: Callable[[Sequence[Type]], Type],
     parts: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]],
@@ -467,7 +466,7 @@ def _of_pairs(
 
 
 def _average_of_pairs(name: str, of: int) -> AggregateFunction:
-    return _of_pairs(
+    return _over_pairs(
         name,
         lambda types: _averaged(types[of]),
         lambda pair, when: _avg((pair[of],), both(when, not_null(pair))),
@@ -678,23 +677,23 @@ _TABLE = (
         conditional=True,
         additive=True,
     ),
-    replace(_of_booleans("bool_or", "max"), synonyms=("any", "some")),
-    replace(_of_booleans("bool_and", "min"), synonyms=("every",)),
-    _of_bits("bit_and"),
-    _of_bits("bit_or"),
-    _of_bits("bit_xor"),
+    replace(_boolean_extreme("bool_or", "max"), synonyms=("any", "some")),
+    replace(_boolean_extreme("bool_and", "min"), synonyms=("every",)),
+    _bitwise("bit_and"),
+    _bitwise("bit_or"),
+    _bitwise("bit_xor"),
     _by("min_by", "first"),
     _by("max_by", "last"),
     *_OF_MOMENTS,
     replace(
-        _of_pairs(
+        _over_pairs(
             "regr_count", lambda _: BIGINT, _count, lambda parts, _: parts["count"], lambda _: f"coalesce({_PAIRS}, 0)"
         ),
         zero=True,
     ),
     _average_of_pairs("regr_avgy", 0),
     _average_of_pairs("regr_avgx", 1),
-    _of_values(
+    _over_values(
         "mode",
         (1, 1),
         _is_ordered,
@@ -707,7 +706,7 @@ _TABLE = (
         " x DESC).",
         instead=_AS_VALUES,
     ),
-    _of_values(
+    _over_values(
         "approx_count_distinct",
         (1, 2),
         lambda kind: not kind.nested and not kind.length,
@@ -732,18 +731,18 @@ _TABLE = (
         within_group=True,
         from_the_top="Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
     ),
-    _of_values(
+    _over_values(
         "collect_set",
         (1, 1),
         _in_a_set,
         lambda types: Type("ARRAY", element=types[0]),
-        _SET,
+        _LIST,
         once=True,
-        rows=_SET.replace("({0}", "(DISTINCT {0}"),
+        rows=_LIST.replace("({0}", "(DISTINCT {0}"),
         settled="set",
         instead=_AS_VALUES,
     ),
-    _of_values(
+    _over_values(
         "collect_list",
         (1, 1),
         _in_a_list,
@@ -756,7 +755,7 @@ _TABLE = (
         settled="list",
         instead=_AS_VALUES,
     ),
-    _of_values(
+    _over_values(
         "listagg",
         (1, 2),
         lambda kind: kind == STRING,
@@ -777,15 +776,15 @@ AGGREGATES: dict[str, AggregateFunction] = {row.name: row for row in _TABLE}
 """Every aggregate by name."""
 
 
-def takes_different(call: Aggregate) -> bool:
+def takes_distinct(call: Aggregate) -> bool:
     """True if Postgres computes an aggregate of DISTINCT values: every use of the argument is that of an aggregate."""
-    template = _of_rows(call)
+    template = _template_over_rows(call)
     if _adds_fractions(call):
         return True
     return "({0} IS" not in template and template.count("({0}") == template.count("{0}")
 
 
-def of_different(template: str, call: Aggregate) -> str:
+def template_of_distinct(template: str, call: Aggregate) -> str:
     """Postgres' template of an aggregate of DISTINCT values, from the one of all values."""
     if _adds_fractions(call):
         return template.replace("sum(CASE", "sum(DISTINCT CASE").replace("count({0}", "count(DISTINCT {0}")
@@ -796,7 +795,7 @@ def _adds_fractions(call: Aggregate) -> bool:
     return AGGREGATES[call.function].adds and call.arguments[0].type in (DOUBLE, FLOAT)
 
 
-def _of_rows(call: Aggregate) -> str:
+def _template_over_rows(call: Aggregate) -> str:
     above, types = AGGREGATES[call.function].above, [argument.type for argument in call.arguments]
     assert above is not None
     return above(types[:1] if len(types) > 1 and AGGREGATES[call.function].arguments[0] < 2 else types)

@@ -132,11 +132,11 @@ def _counted(relation: Relation) -> Relation:
     if isinstance(relation, Nested):
         return replace(relation, query=as_numbers(relation.query))
     if isinstance(relation, Read) and any(kind in LENGTHS for _, kind in relation.columns):
-        return Nested(_of_view(relation), relation.alias, relation.place)
+        return Nested(_counted_view(relation), relation.alias, relation.place)
     return over_inputs(relation, _counted)
 
 
-def _of_view(read: Read) -> Select:
+def _counted_view(read: Read) -> Select:
     fields = (Field(read.alias, (name,), kind, place=read.place) for name, kind in read.columns)
     numbers = (
         Call(COUNTED, (column,), BIGINT, place=read.place) if column.type in LENGTHS else column for column in fields

@@ -121,16 +121,16 @@ def as_literal(argument: Constant, kind: str) -> Expr | None:
     return argument
 
 
-def folded(value: Expr) -> Expr:
+def computed_literal(value: Expr) -> Expr:
     """The literal value of an expression over literals. Any other expression stays unchanged.
 
     >>> from view_algebra.language.operators import calculate
     >>> from view_algebra.language.types import decimal
-    >>> sum = folded(calculate("+", Constant("0.2", decimal(1, 1)), Constant("0.3", decimal(1, 1))))
+    >>> sum = computed_literal(calculate("+", Constant("0.2", decimal(1, 1)), Constant("0.3", decimal(1, 1))))
     >>> sum.value, sum.type.spark
     ('0.5', 'DECIMAL(2,1)')
     """
-    arguments = [folded(argument) for argument in value.arguments] if isinstance(value, Call) else []
+    arguments = [computed_literal(argument) for argument in value.arguments] if isinstance(value, Call) else []
     texts = [argument.value for argument in arguments if isinstance(argument, Constant) and argument.value is not None]
     if not isinstance(value, Call) or not texts or len(texts) < len(arguments):
         return value

@@ -242,7 +242,7 @@ _TIME = (
 """A date, a time of day, and a time zone."""
 
 
-def _of_bytes(wanted: Type) -> str:
+def _decoded(wanted: Type) -> str:
     return "decode(…, 'UTF-8')" if wanted == STRING else f"CAST(decode(…, 'UTF-8') AS {wanted})"
 
 
@@ -260,7 +260,7 @@ def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = Fa
         if wider is None:
             way_out = f"Write the cast that you mean: CAST(… AS {kind}) or CAST(… AS {other.type})."
             if "BINARY" in (kind.name, other.type.name):
-                way_out = f"Write {_of_bytes(other.type if kind.name == 'BINARY' else kind)} if the bytes are a text."
+                way_out = f"Write {_decoded(other.type if kind.name == 'BINARY' else kind)} if the bytes are a text."
             if kind.nested or other.type.nested:
                 way_out = "Take their parts: a = b AND c = d."
             raise Wrong(place, f"{of} meets {kind} with {other.type}", way_out)

@@ -152,7 +152,7 @@ def _noise_of_powers(power: int, columns: Columns, _: Columns) -> str:
     return f"spark.times({count}::double precision, spark.power({size}, {power}::double precision))"
 
 
-def _of_deviations(name: Merge, spark: Callable[..., str], noise: Callable[[Columns, Columns], str]) -> MergeRow:
+def _deviations_row(name: Merge, spark: Callable[..., str], noise: Callable[[Columns, Columns], str]) -> MergeRow:
     return MergeRow(name, spark, partial(_with_others, name), above=partial(_with_others_above, name), noise=noise)
 
 
@@ -187,7 +187,7 @@ _ROWS = (
     MergeRow("bit_xor", lambda value: f"bit_xor({value})", partial(_bits, "#"), inverse=partial(_bits, "#")),
     _by_order("first", "min_by", "<", ""),
     _by_order("last", "max_by", ">", " DESC"),
-    _of_deviations("mean", _mean_in_spark, _noise_of_mean),
+    _deviations_row("mean", _mean_in_spark, _noise_of_mean),
     MergeRow(
         "comoment",
         _comoment_in_spark,
@@ -197,8 +197,8 @@ _ROWS = (
         above=partial(_with_others_above, "comoment"),
         noise=_noise_of_comoment,
     ),
-    _of_deviations("third", partial(_powers_in_spark, _SKEWNESS_SUM), partial(_noise_of_powers, 3)),
-    _of_deviations("fourth", partial(_powers_in_spark, _KURTOSIS_SUM), partial(_noise_of_powers, 4)),
+    _deviations_row("third", partial(_powers_in_spark, _SKEWNESS_SUM), partial(_noise_of_powers, 3)),
+    _deviations_row("fourth", partial(_powers_in_spark, _KURTOSIS_SUM), partial(_noise_of_powers, 4)),
     MergeRow("keep", spark=_never, upsert=_never),
 )
 

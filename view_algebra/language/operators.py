@@ -45,7 +45,7 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
     'DOUBLE'
     """
     if is_length(left) or is_length(right):
-        return _of_lengths(operator, left, right, place)
+        return _length_arithmetic(operator, left, right, place)
     left, right = (text_as(side, DOUBLE) if side.type == STRING else side for side in (left, right))
     for side in (left, right):
         if not side.type.numeric and side.type != VOID:
@@ -75,7 +75,7 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
     return Call(operator, (left, right), left.type, place=place)
 
 
-def _of_lengths(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
+def _length_arithmetic(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
     """The sum of intervals, or an interval times or divided by a whole number, to the nearest microsecond."""
     if operator in ("+", "-") and is_length(left) and is_length(right):
         kind = common_length((left, right), place)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from view_algebra.language.expressions import Call, Constant, Expr, Field, Place
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
 from view_algebra.language.limits import KEEPS, MOVES, finite
-from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, folded, is_regex
+from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, computed_literal, is_regex
 from view_algebra.language.meeting import as_time, cast, meet, refuse_another_day
 from view_algebra.language.quoting import words
 from view_algebra.language.regexes import endless
@@ -105,7 +105,7 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
                 if name in ("printf", "format_string"):
                     refuse_format(name, taken, place)
                 return Call(name, taken, _given(row, taken, literals), place=place)
-    if (computed := [*map(folded, arguments)]) != [*arguments]:
+    if (computed := [*map(computed_literal, arguments)]) != [*arguments]:
         return call(name, computed, place)
     _refuse_literals(name, overloads, arguments)
     if name in UNBOUNDED and len(arguments) == len(overloads[0].takes) - 1:
@@ -113,10 +113,10 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
         raise Wrong(place, f"{name}() {why}", way_out)
     shown = ", ".join(str(a.type) for a in arguments)
     wanted = " or ".join(sorted({f"{name}({', '.join(map(_told, row.takes))})" for row in overloads}))
-    raise Wrong(place, f"{name}({shown}) does not exist", _of_other_types(name, wanted, arguments))
+    raise Wrong(place, f"{name}({shown}) does not exist", _cast_way_out(name, wanted, arguments))
 
 
-def _of_other_types(name: str, wanted: str, arguments: Sequence[Expr]) -> str:
+def _cast_way_out(name: str, wanted: str, arguments: Sequence[Expr]) -> str:
     """The way out for a call with arguments of wrong types."""
     if any(argument.type.name == "BINARY" for argument in arguments):
         of_any = "length(hex(x)) div 2 for the number of bytes" if "length" in name else f"{name}(hex(…))"
@@ -221,12 +221,12 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
             kind = taken.rstrip("?")
             if kind in NUMBERS and argument.type.integral and not isinstance(argument, Constant):
                 what = f"{name}() with a number that is not a literal"
-                raise Wrong(argument.place, what, _of_each(name, "number", arguments, argument))
+                raise Wrong(argument.place, what, _case_way_out(name, "number", arguments, argument))
             if kind not in wanted or argument.type != STRING:
                 continue
             if not isinstance(argument, Constant):
                 what = f"{name}() with a {wanted[kind]} that is not a literal"
-                raise Wrong(argument.place, what, _of_each(name, kind, arguments, argument))
+                raise Wrong(argument.place, what, _case_way_out(name, kind, arguments, argument))
             if kind not in CHECKED:
                 continue
             if kind == "regex":
@@ -236,7 +236,7 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
                 raise Wrong(argument.place, reason, _instead_of(kind, name, argument.value or "", arguments[0]))
 
 
-def _of_each(name: str, kind: str, arguments: Sequence[Expr], chosen: Expr) -> str:
+def _case_way_out(name: str, kind: str, arguments: Sequence[Expr], chosen: Expr) -> str:
     """A CASE over the literals that a record may choose from, with an example as the first."""
     literal = _EXAMPLES[kind]
     texts = ", ".join(literal if argument is chosen else _shown(argument) for argument in arguments)

@@ -510,19 +510,19 @@ def endless(java: str) -> EndlessRepetition | None:
     >>> endless(r"([0-9]{1,3}\.){3}[0-9]+"), endless(r"(?:\w+\s?)*+\."), endless(r"[ab]*")
     (None, None, None)
     """
-    return _of_options(_Structure(java).options())
+    return _endless_in_options(_Structure(java).options())
 
 
-def _of_options(options: tuple[tuple[_Part, ...], ...]) -> EndlessRepetition | None:
-    return next((first for parts in options for part in parts if (first := _of_part(part))), None)
+def _endless_in_options(options: tuple[tuple[_Part, ...], ...]) -> EndlessRepetition | None:
+    return next((first for parts in options for part in parts if (first := _endless_in(part))), None)
 
 
-def _of_part(part: _Part) -> EndlessRepetition | None:
+def _endless_in(part: _Part) -> EndlessRepetition | None:
     match part:
         case _Group():
-            return _of_options(part.options)
+            return _endless_in_options(part.options)
         case _Repeated():
-            return _of_part(part.part) or (None if _ends(part) else EndlessRepetition(part.text, _instead(part)))
+            return _endless_in(part.part) or (None if _ends(part) else EndlessRepetition(part.text, _instead(part)))
     return None
 
 

@@ -88,14 +88,14 @@ def _any(kind: Type) -> Constant:
 
 def by(function: str, value: Expr, order: Sequence[Expr], when: Expr | None, place: Place) -> Expr:
     """The value of the row with the first or the last order. A struct is rebuilt from its scalars."""
-    kept = partial(_of_one_row, function=function, order=order, when=when, place=place)
+    kept = partial(_scalar_of_one_row, function=function, order=order, when=when, place=place)
     if not is_struct(value):
         return kept(value)
     counted = Call(">", (Aggregate("count", (), when, False, BIGINT, place), Constant("0", BIGINT)), BOOLEAN)
     return only(counted, rebuilt(value, kept))
 
 
-def _of_one_row(value: Expr, function: str, order: Sequence[Expr], when: Expr | None, place: Place) -> Aggregate:
+def _scalar_of_one_row(value: Expr, function: str, order: Sequence[Expr], when: Expr | None, place: Place) -> Aggregate:
     return Aggregate(function, (value, *order), when, False, value.type, place)
 
 

@@ -89,19 +89,19 @@ def collected(
     if name == IN_THE_LOG and reads_changes(scope):
         return _last_in_the_log(node, scope)
     if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
-        return _by(name, node, scope, when)
+        return _first_or_last(name, node, scope, when)
     if name in BY_BUCKETS:
-        return _of_buckets(name, node, scope, when, filter_)
+        return _bucket_percentile(name, node, scope, when, filter_)
     is_set = row is not None and row.settled == "set"
     if is_set and (of_lists := set_of_lists(node, scope, when, filter_)) is not None:
         return of_lists
     if is_aggregate(name):
         read = partial(resolved, scope=scope)
-        return _in_order(aggregate(name, node, read, when), node, scope, filter_)
+        return _settled(aggregate(name, node, read, when), node, scope, filter_)
     return None
 
 
-def _in_order(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
+def _settled(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
     """The aggregate. If Spark leaves its result to the order of rows, the order of events or values decides it."""
     row = AGGREGATES[call_.function]
     if row.lengths and call_.arguments[0].type.length:
@@ -109,18 +109,18 @@ def _in_order(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.
     if call_.distinct and "session_window" in scope.windows:
         return _in_a_session(call_, node, filter_, scope)
     if row.settled is None:
-        return _of_scalars(call_)
+        return _from_scalars(call_)
     if call_.distinct:
         way_out = f"Write {COLLECTED_ONCE}(x)." if row.collects else "Write … WITHIN GROUP (ORDER BY x)."
         raise Wrong(call_.place, f"{row.name}(DISTINCT …)", way_out)
     first = node.expressions[0]
     value = operand(scope, first.expressions[0] if isinstance(first, exp.Distinct) else first)
     counts = f"{value} IS NOT NULL" + of_filter(scope, filter_)
-    return _SETTLED[row.settled](call_, _Written(value, counts, node, filter_), scope)
+    return _SETTLED[row.settled](call_, _AuthorsCall(value, counts, node, filter_), scope)
 
 
 @dataclass(frozen=True)
-class _Written:
+class _AuthorsCall:
     """An aggregate as its author wrote it.
 
     value: the first argument, as Spark SQL
@@ -140,42 +140,42 @@ class _Written:
         return self.node if self.filter is None else self.filter
 
 
-def _spelled_estimate(call_: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
+def _spelled_estimate(call_: Aggregate, authors_call: _AuthorsCall, scope: Scope) -> Aggregate:
     registers = int(getattr(call_.arguments[1], "value", 0))
-    scope.edits.spell(written_.whole, estimate(written_.value, written_.counts, registers))
+    scope.edits.spell(authors_call.whole, estimate(authors_call.value, authors_call.counts, registers))
     return call_
 
 
-def _spelled_mode(call_: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
-    scope.edits.spell(written_.node, f"mode({_one_zero(written_.value, call_.type)}, true)")
+def _spelled_mode(call_: Aggregate, authors_call: _AuthorsCall, scope: Scope) -> Aggregate:
+    scope.edits.spell(authors_call.node, f"mode({_one_zero(authors_call.value, call_.type)}, true)")
     return call_
 
 
-def _spelled_set(call_: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
+def _spelled_set(call_: Aggregate, authors_call: _AuthorsCall, scope: Scope) -> Aggregate:
     kind = call_.arguments[0].type
-    values = f"collect_set(CASE WHEN {written_.counts} THEN {_one_zero(written_.value, kind)} END)"
+    values = f"collect_set(CASE WHEN {authors_call.counts} THEN {_one_zero(authors_call.value, kind)} END)"
     if kind in (DOUBLE, FLOAT):  # Spark's own set keeps every NaN
         values = f"array_distinct({values})"
-    scope.edits.spell(written_.whole, f"sort_array({values})")
-    return _by_itself(call_)
+    scope.edits.spell(authors_call.whole, f"sort_array({values})")
+    return _sorted_by_itself(call_)
 
 
-def _spelled_list(call_: Aggregate, written_: _Written, scope: Scope) -> Aggregate:
+def _spelled_list(call_: Aggregate, authors_call: _AuthorsCall, scope: Scope) -> Aggregate:
     """A list, or the text joined from it, in the order of events."""
-    name, value = call_.function, written_.value
+    name, value = call_.function, authors_call.value
     order, events = event_order(scope, call_.place, name, call_.arguments[:1])
     if any(isinstance(part, Subquery) for part in walk(call_.arguments[0])):
         raise Wrong(call_.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
     of_maps = call_.arguments[0].type.name == "MAP"  # Spark sorts maps only as their entries
-    in_order = sorted_by(order, f"map_entries({value})" if of_maps else value, written_.counts)
+    in_order = sorted_by(order, f"map_entries({value})" if of_maps else value, authors_call.counts)
     values = in_turn(in_order, "map_from_entries(s.v)" if of_maps else "s.v")
     if call_.type == STRING:
-        values = joined_texts(scope, in_order, values, written_.node.expressions[1:])
-    scope.edits.spell(written_.whole, values)
+        values = joined_texts(scope, in_order, values, authors_call.node.expressions[1:])
+    scope.edits.spell(authors_call.whole, values)
     return replace(call_, arguments=(call_.arguments[0], *events, *call_.arguments[1:]))
 
 
-_SETTLED: dict[str, Callable[[Aggregate, _Written, Scope], Aggregate]] = {
+_SETTLED: dict[str, Callable[[Aggregate, _AuthorsCall, Scope], Aggregate]] = {
     "estimate": _spelled_estimate,
     "mode": _spelled_mode,
     "set": _spelled_set,
@@ -232,7 +232,9 @@ def _shares(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -> 
     return _listed(percentiles, span(node))
 
 
-def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores_nulls: bool = False) -> Expr:
+def _first_or_last(
+    name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores_nulls: bool = False
+) -> Expr:
     """The value with the least or greatest order. The order of events breaks ties, and decides if no order is given."""
     place, nodes = span(node), list(node.expressions)
     if nodes and isinstance(nodes[0], exp.Distinct) and name in BY_EVENT_ORDER:
@@ -254,7 +256,7 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
     texts, chosen_by_value = [operand(scope, a) for a in nodes], scope.above and has_order(arguments[0].type)
     if chosen_by_value and name == "any_value":
         scope.edits.spell(node, f"min({texts[0]})")
-        return _of_scalars(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
+        return _from_scalars(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
     of_rows = name if name in BY_EVENT_ORDER and name != "any_value" else ""
     by_value: tuple[str, tuple[Expr, ...]] = (texts[0], keys_of(arguments[0]))
     order, events = (
@@ -279,7 +281,9 @@ def _last_in_the_log(node: exp.Anonymous, scope: Scope) -> Expr:
     return chosen("max_by", value, order, None, span(node))
 
 
-def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr:
+def _bucket_percentile(
+    name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
+) -> Expr:
     """percentile_approx(x, 0.9), of the values' type, as in Spark. The third argument bounds its relative error."""
     place, nodes = span(node), node.expressions
     if not 2 <= len(nodes) <= 3 or isinstance(nodes[0], exp.Distinct):
@@ -318,18 +322,18 @@ def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
     if not isinstance(inner, exp.Anonymous) or inner.name.lower() not in BY_EVENT_ORDER:
         raise Wrong(span(node), "IGNORE NULLS", "It goes after first_value(x) and last_value(x).")
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
-    result = _by(inner.name.lower(), inner, scope, when, ignores_nulls=True)
+    result = _first_or_last(inner.name.lower(), inner, scope, when, ignores_nulls=True)
     where = of_filter(scope, filter_, " FILTER (WHERE ", ")")
     scope.edits.spell(node, f"{scope.written(inner)}{where}")
     return result
 
 
-def _of_scalars(call_: Aggregate) -> Expr:
+def _from_scalars(call_: Aggregate) -> Expr:
     """The aggregate. The greatest or the least of structs is put together from scalars."""
     return extreme(call_) if call_.type.nested else call_
 
 
-def _by_itself(call_: Aggregate) -> Aggregate:
+def _sorted_by_itself(call_: Aggregate) -> Aggregate:
     """The aggregate. Structs are sorted by their fields, not by their JSON."""
     return replace(call_, arguments=call_.arguments[:1] * 2) if is_struct(call_.arguments[0]) else call_
 

@@ -19,7 +19,7 @@ from view_algebra.language.aggregates import (
 )
 from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Place, Windowed
 from view_algebra.language.lengths import LENGTHS
-from view_algebra.language.literals import folded
+from view_algebra.language.literals import computed_literal
 from view_algebra.language.meeting import cast
 from view_algebra.language.time_windows import bounds
 from view_algebra.language.times import microseconds
@@ -106,7 +106,7 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called
 
 def parameters(row: AggregateFunction, arguments: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
     """The literal arguments of an aggregate after its values: shares from 0 to 1, a separator, a number."""
-    name, arguments = row.name, [folded(argument) for argument in arguments]
+    name, arguments = row.name, [computed_literal(argument) for argument in arguments]
     for argument in arguments:
         if not isinstance(argument, Constant) or argument.value is None:
             raise Wrong(argument.place or place, f"{name}() takes a literal there", "Write it out.")
@@ -137,7 +137,7 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
         raise Wrong(place, f"window() with {len(arguments)} arguments", "Write window(ts, '1 hour').")
     time = arguments[0]
     if time.type != TIMESTAMP:
-        way_out = f"Write {_of_time('window', time, '1 hour')}."
+        way_out = f"Write {_call_of_time('window', time, '1 hour')}."
         raise Wrong(time.place or place, f"window() over {time.type}", way_out)
     if any(length.type == INTERVAL for length in arguments[1:]):
         raise Wrong(place, "window() with an INTERVAL, which Spark refuses", "Write it as text: window(ts, '1 hour').")
@@ -176,7 +176,7 @@ def in_a_window(window: Call) -> Expr | None:
     return None
 
 
-def _of_time(name: str, time: Expr, length: str) -> str:
+def _call_of_time(name: str, time: Expr, length: str) -> str:
     """The way out for a window over another type: the call with its first argument cast to a time."""
     if not time.type.numeric:
         return f"{name}(CAST(… AS TIMESTAMP), '{length}')"
@@ -191,7 +191,7 @@ def _session_window(arguments: list[Expr], place: Place) -> Expr:
         )
     time, gap = arguments
     if time.type != TIMESTAMP:
-        way_out = f"Write {_of_time('session_window', time, '30 minutes')}."
+        way_out = f"Write {_call_of_time('session_window', time, '30 minutes')}."
         raise Wrong(time.place or place, f"session_window() over {time.type}", way_out)
     if gap.type != STRING:
         raise Wrong(

@@ -36,7 +36,7 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
-from view_algebra.language.literals import folded
+from view_algebra.language.literals import computed_literal
 from view_algebra.language.meeting import cast
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, BOOLEAN, CALENDAR, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
@@ -81,7 +81,7 @@ def elements(array: Expr, place: Place) -> list[Expr]:
     """The elements of `array(1, 2)` or `sequence(0, 23)`. Raises Wrong unless they are literals."""
     if isinstance(array, Call) and array.function == "array" and all(isinstance(e, Constant) for e in array.arguments):
         return [*array.arguments]
-    bounds = [folded(argument) for argument in array.arguments] if isinstance(array, Call) else []
+    bounds = [computed_literal(argument) for argument in array.arguments] if isinstance(array, Call) else []
     numbers = [
         int(bound.value) for bound in bounds if isinstance(bound, Constant) and bound.type == INT and bound.value
     ]
@@ -188,9 +188,9 @@ _SEEN_FROM_RIGHT = {"LEFT": "RIGHT", "RIGHT": "LEFT"}
 def joined(join: Joined) -> Relation:
     """A join. Records joined with constants are exploded: one row per constant row for which the condition holds."""
     records, other, kind = join.left, join.right, str(join.kind)
-    if _of_records(other):
+    if _gives_records(other):
         records, other, kind = other, records, _SEEN_FROM_RIGHT.get(kind, kind)
-    if not _of_records(records) or not isinstance(other, (Constants, Nested)):
+    if not _gives_records(records) or not isinstance(other, (Constants, Nested)):
         return join
     rows = _rows_read(other)
     if rows is None:
@@ -215,12 +215,12 @@ def joined(join: Joined) -> Relation:
     return Exploded(records, (generator,), join.place)
 
 
-def _of_records(relation: Relation) -> bool:
+def _gives_records(relation: Relation) -> bool:
     projection = isinstance(relation, Nested) and is_projection(relation.query)
     return (
         projection
         or isinstance(relation, Stream)
-        or (isinstance(relation, Exploded) and _of_records(relation.relation))
+        or (isinstance(relation, Exploded) and _gives_records(relation.relation))
     )
 
 

@@ -67,14 +67,14 @@ def event_order(
         raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
     way_out = f"Write {one}(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
     if isinstance(scope.rows.relation, Joined):
-        of_join = _of_a_join(scope.rows.relation, scope.context, place)
+        of_join = _join_order(scope.rows.relation, scope.context, place)
         if of_join is None:
             return _missing("the rows of this join have no order of events", way_out, place)
         _, (texts, columns) = of_join
         return ", ".join(texts), columns
     if (
         isinstance(scope.rows.relation, Exploded)
-        and (order := _of_exploded(scope.rows.relation, of, scope, place)) is not None
+        and (order := _exploded_order(scope.rows.relation, of, scope, place)) is not None
     ):
         return ", ".join(order[0]), order[1]
     records = scope.rows.records if len(scope.relations) == 1 else None
@@ -99,7 +99,7 @@ def _missing(reason: str, way_out: str, place: Place) -> tuple[str, tuple[Expr, 
     return "NULL", (NeedsRecords(reason, way_out, place=place),)
 
 
-def _of_exploded(relation: Exploded, values: Sequence[Expr], scope: Scope, place: Place) -> Order | None:
+def _exploded_order(relation: Exploded, values: Sequence[Expr], scope: Scope, place: Place) -> Order | None:
     """The order of the exploded records, for values of these records: all rows of one record share it."""
     below = relation.relation
     if not isinstance(below, (Stream, Nested)) or any(relations_named(value) - {below.alias} for value in values):
@@ -113,7 +113,7 @@ def _of_exploded(relation: Exploded, values: Sequence[Expr], scope: Scope, place
     return texts, _columns(below.alias, extended, place)
 
 
-def _of_a_join(join: Joined, context: Context, place: Place) -> tuple[Relation, Order] | None:
+def _join_order(join: Joined, context: Context, place: Place) -> tuple[Relation, Order] | None:
     """The order of events on one side of a join, then on the next, then the other columns that tell its rows apart.
 
     A side that decides no row is left out: in a join of orders and their users, the users. None if no side has events.
@@ -205,7 +205,7 @@ def _order_of(relation: Relation, context: Context) -> tuple[Relation, Order] | 
     if isinstance(relation, Stream):
         return relation, of_events(relation, context)
     assert isinstance(relation, Joined)
-    return _of_a_join(relation, context, relation.place)
+    return _join_order(relation, context, relation.place)
 
 
 def of_events(stream: Stream, context: Context) -> Order:

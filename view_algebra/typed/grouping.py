@@ -213,11 +213,7 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
         isinstance(i, exp.Tuple) and not i.expressions for i in node.expressions
     ):
         raise Wrong(span(node), f"() in {node.key.upper()}", "Leave it out: one of its groupings is by nothing anyhow.")
-    items = [
-        _columns(i.expressions if isinstance(i, exp.Tuple) else [i], key, in_sets=True)
-        for i in node.expressions
-        if not _nests(i)
-    ]
+    items = [_columns_of_a_set(item, key) for item in node.expressions if not _nests(item)]
     match node:
         case exp.Rollup():
             chosen = [items[:count] for count in range(len(items), -1, -1)]
@@ -254,11 +250,19 @@ def _nests(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets))
 
 
-def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list[Expr]:
-    resolved_keys = [key(item.this if isinstance(item, exp.Paren) else item) for item in items]
-    if in_sets and None in resolved_keys:  # Spark makes it NULL in the other groupings, wherever it stands
-        raise Wrong(span(items[resolved_keys.index(None)]), "a constant among groupings", _UNITED)
+def _columns(items: Sequence[exp.Expr], key: Key) -> list[Expr]:
+    resolved_keys = (key(item.this if isinstance(item, exp.Paren) else item) for item in items)
     return [k for k in resolved_keys if k is not None]
+
+
+def _columns_of_a_set(item: exp.Expr, key: Key) -> list[Expr]:
+    """The columns of one grouping. Spark makes a constant NULL in the other groupings, wherever it stands."""
+    columns = []
+    for node in item.expressions if isinstance(item, exp.Tuple) else [item]:
+        if not (column := _columns([node], key)):
+            raise Wrong(span(node), "a constant among groupings", _UNITED)
+        columns += column
+    return columns
 
 
 def over_sets(block: Select, sets: Sets) -> Select:

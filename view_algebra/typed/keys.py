@@ -203,7 +203,7 @@ def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
         keys |= left  # each row on the left meets one row on the right
     if join.kind in ("INNER", "RIGHT") and any(key <= _bound(join.left, join.condition) for key in left):
         keys |= right
-    return frozenset(sorted(keys, key=lambda key: (len(key), sorted(map(_in_order, key))))[:_MOST_KEYS])
+    return frozenset(sorted(keys, key=lambda key: (len(key), sorted(map(_sort_key, key))))[:_MOST_KEYS])
 
 
 def _bound(side: Relation, condition: Expr | None) -> set[Expr]:
@@ -306,11 +306,11 @@ def by_rows(call: Windowed) -> bool:
 
 def _missing(keys: RowKeys, decided: set[Expr]) -> list[Expr]:
     """The missing columns of the key that lacks the fewest, in a fixed order, because the order of a set varies."""
-    lacking = [sorted(key - decided, key=_in_order) for key in keys]
-    return min(lacking, key=lambda columns: (len(columns), [_in_order(c) for c in columns]), default=[])
+    lacking = [sorted(key - decided, key=_sort_key) for key in keys]
+    return min(lacking, key=lambda columns: (len(columns), [_sort_key(c) for c in columns]), default=[])
 
 
-def _in_order(column: Expr) -> tuple[bool, str, str]:
+def _sort_key(column: Expr) -> tuple[bool, str, str]:
     """The sort key of a column: partition before offset, other columns by name."""
     relation = column.relation if isinstance(column, Field) else repr(column)
     return _label(column) != EVENT_ORDER[1], relation, _label(column)

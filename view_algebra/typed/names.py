@@ -249,14 +249,14 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Ex
                 f"Select {names[0]} in the subquery as well. An order does not need it: ties are broken without it."
             )
             raise Wrong(place, f"no column {names[0]}", way_out)
-        other = other or _of_another_alias(names, relations)
+        other = other or _under_another_alias(names, relations)
         raise Wrong(
             place, f"no column {'.'.join(names)}", f"Write {other}." if other else suggestion(names[0], candidates)
         )
     return hits[0][1]
 
 
-def _of_another_alias(names: list[str], relations: Mapping[str, Columns]) -> str | None:
+def _under_another_alias(names: list[str], relations: Mapping[str, Columns]) -> str | None:
     """The column under the alias that its relation has here, if it differs from the author's."""
     if len(names) == 1:
         return None
@@ -287,7 +287,7 @@ def refuse_far(names: list[str], scope: Scope, place: Place) -> None:
     raise Wrong(place, f"{'.'.join(names)} is a column of a query around this one", way_out)
 
 
-def given_once(name: str, scope: Scope, place: Place) -> Expr | None:
+def merged_column(name: str, scope: Scope, place: Place) -> Expr | None:
     """The merged column of JOIN … USING (name), or None."""
     key = name.lower()
     others = [
@@ -390,7 +390,7 @@ def column_named(node: exp.Expr, scope: Scope) -> Expr:
     if first in scope.windows and len(names) <= 2:
         window = replace(typed(Call, scope.windows[first]), place=place)
         return member(window, names[1], place) if len(names) == 2 else window
-    once = given_once(names[0], scope, place) if len(names) == 1 else None
+    once = merged_column(names[0], scope, place) if len(names) == 1 else None
     if once is not None:
         return once
     try:

@@ -13,7 +13,7 @@ from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
 from view_algebra.language.expressions import Aggregate, Constant, Expr, Order, Place, Windowed
 from view_algebra.language.functions import FOREIGN, WINDOW_FUNCTIONS
 from view_algebra.language.limits import far_apart
-from view_algebra.language.literals import folded
+from view_algebra.language.literals import computed_literal
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.times import interval, microseconds
 from view_algebra.language.types import BITS, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Type
@@ -88,8 +88,8 @@ def _arguments(
 ) -> tuple[tuple[Expr, ...], Type]:
     """The arguments of a function OVER rows, and the type of its result."""
     if name in AGGREGATES:
-        folded = _aggregate_over(name, node, partial(resolved, scope=scope))
-        return folded.arguments, folded.type
+        call = _aggregate_over(name, node, partial(resolved, scope=scope))
+        return call.arguments, call.type
     if name in WINDOW_FUNCTIONS:
         return _window_arguments(name, tuple(resolved(a, scope) for a in nodes), span(node))
     way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
@@ -153,7 +153,7 @@ def _window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> t
     if not fewest <= len(arguments) <= most:
         raise Wrong(place, f"{name}() with {len(arguments)} arguments", "See docs/sql.md.")
     first = 0 if name == "ntile" else 1
-    arguments = (*arguments[:first], *map(folded, arguments[first : first + 1]), *arguments[first + 1 :])
+    arguments = (*arguments[:first], *map(computed_literal, arguments[first : first + 1]), *arguments[first + 1 :])
     for offset in arguments[first : first + 1]:
         if not (isinstance(offset, Constant) and offset.type == INT):
             raise Wrong(offset.place or place, f"{name}() takes a literal number", f"Write {name}(…, 1).")

@@ -69,8 +69,8 @@ from view_algebra.typed.names import (
     Sets,
     column_names,
     find,
-    given_once,
     is_kafkas,
+    merged_column,
     name_parts,
     naming,
     refuse_alike,
@@ -173,7 +173,8 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     spark_refuses(block)
     refuse_texts_that_meet_numbers(block)
     block = by_scalars(block if scope.above else by_texts(block))
-    return in_sessions(_completed(in_every_window(_within_windows(block)), node, scope, outputs, sets))
+    block = in_every_window(_within_windows(block))
+    return in_sessions(_completed(block, node, scope, outputs, sets))
 
 
 def _within_windows(block: Select) -> Select:
@@ -358,7 +359,7 @@ def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
         if not is_kafkas(alias, name, scope) and name.lower() not in left_out
     ]
     names = () if qualifier else [name for name in scope.using if name not in left_out]
-    shared = {name: e for name in names if (e := given_once(name, scope, span(star))) is not None}
+    shared = {name: e for name in names if (e := merged_column(name, scope, span(star))) is not None}
     if not qualifier:
         starred = [field for field in starred if (field.relation, field.path[0].lower()) not in scope.merged]
     own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in starred]

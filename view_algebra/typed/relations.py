@@ -64,8 +64,8 @@ from view_algebra.typed.names import (
     column_names,
     columns_of,
     find,
-    given_once,
     is_kafkas,
+    merged_column,
     named_item,
     naming,
     refuse_other_number,
@@ -480,16 +480,16 @@ def using_condition(
     merged = set(scope.merged)
     for column in names:
         place, key = span(column), column.name.lower()
-        a = given_once(column.name, left, place) or find([column.name], left.relations, place)
+        a = merged_column(column.name, left, place) or find([column.name], left.relations, place)
         b = find([right, column.name], scope.relations, place)
-        once[key] = _of_both(kind, a, b, place)
+        once[key] = _column_of_both(kind, a, b, place)
         merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
         on = both(on, compare("=", a, b, place))
     using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
     return on, replace(scope, using=using, merged=frozenset(merged))
 
 
-def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
+def _column_of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
     """The merged column of a join USING it."""
     match kind:
         case "RIGHT":

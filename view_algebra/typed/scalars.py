@@ -275,7 +275,7 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
 def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     """A call of a function of one row."""
     place, nodes = span(node), node.expressions
-    if not nodes and (now := _of_the_clock(name, node, scope)) is not None:
+    if not nodes and (now := _clock_call(name, node, scope)) is not None:
         return now
     if name in ("sort_array", "array_sort") and (listed := sorted_list(nodes, scope)) is not None:
         return listed
@@ -315,7 +315,7 @@ def _arguments(name: str, node: exp.Anonymous, scope: Scope) -> list[Expr]:
         raise
 
 
-def _of_the_clock(name: str, node: exp.Anonymous, scope: Scope) -> Expr | None:
+def _clock_call(name: str, node: exp.Anonymous, scope: Scope) -> Expr | None:
     """The value that a function of the clock returns, or None for another function."""
     if name in CLOCK:
         scope.edits.spell(node, clock.in_spark(name))

@@ -41,15 +41,15 @@ def _relations(node: exp.Expr, counts: Mapping[str, int]) -> int:
         counts = dict(counts)
         for cte in with_.expressions:
             counts[cte.alias.lower()] = _bounded(_relations(cte.this, counts), cte)
-    total, left = 0, [child for child in node.iter_expressions() if child is not with_]
-    while left:
-        part = left.pop()
+    total, pending = 0, [child for child in node.iter_expressions() if child is not with_]
+    while pending:
+        part = pending.pop()
         if part.args.get("with_") is not None:
             total += _relations(part, counts)
             continue
         if isinstance(part, exp.Table):
             total += counts.get(part.name.lower(), 1) if not part.args.get("db") else 1
-        left.extend(part.iter_expressions())
+        pending.extend(part.iter_expressions())
     return total
 
 

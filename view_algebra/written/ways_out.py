@@ -40,7 +40,9 @@ def below(select: exp.Expr, place: Span | None) -> tuple[str, exp.Expr] | None:
             continue
         parts = [*_outermost(call)]
         if len(parts) == 1:
-            moved = _over(call, parts[0]) if isinstance(parts[0], exp.Window) else _of_function(call, parts[0])
+            moved = (
+                _over(call, parts[0]) if isinstance(parts[0], exp.Window) else _aggregate_of_function(call, parts[0])
+            )
             if moved is not None:
                 text = readable(moved)
                 call.replace(moved)
@@ -81,7 +83,7 @@ def _with(call: exp.Expr, part: exp.Expr, value: exp.Expr) -> exp.Expr:
     return changed
 
 
-def _of_function(call: exp.Expr, aggregate: exp.Expr) -> exp.Expr | None:
+def _aggregate_of_function(call: exp.Expr, aggregate: exp.Expr) -> exp.Expr | None:
     if not isinstance(aggregate, exp.Anonymous):
         return None
     value, *others = aggregate.expressions or [exp.Null()]

@@ -54,7 +54,7 @@ from view_algebra.engines.postgres.writing import (
     typed_text,
 )
 from view_algebra.language.above import ARITHMETIC, CASTS, COMPARISONS, cast_template, is_left_out, sort_keys
-from view_algebra.language.aggregates import AGGREGATES, not_null, of_different, only
+from view_algebra.language.aggregates import AGGREGATES, not_null, only, template_of_distinct
 from view_algebra.language.expressions import (
     NOW,
     ONE,
@@ -146,7 +146,7 @@ def aggregate(call: Aggregate | Windowed, suffix: str, writer: Writer) -> tuple[
         call = replace(call, arguments=(Case(((not_null(call.arguments) or TRUE, together),), None, STRING),))
     template = row.above([a.type for a in call.arguments])
     if isinstance(call, Aggregate) and call.distinct:
-        template = of_different(template, call)
+        template = template_of_distinct(template, call)
     alone = "({0})" in template or "DISTINCT {0})" in template
     texts = {str(n): writer.text(a, 0 if alone and n == 0 else CAST) for n, a in enumerate(call.arguments)}
     text = re.sub(r"\{(\d)\}|@", lambda slot: suffix if slot[0] == "@" else texts[slot[1]], template)
