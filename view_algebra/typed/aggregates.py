@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 
 from sqlglot import exp
 
@@ -96,8 +95,7 @@ def collected(
     if is_set and (of_lists := set_of_lists(node, scope, when, filter_)) is not None:
         return of_lists
     if is_aggregate(name):
-        read = partial(resolved, scope=scope)
-        return _settled(aggregate(name, node, read, when), node, scope, filter_)
+        return _settled(aggregate(name, node, scope, when), node, scope, filter_)
     return None
 
 
@@ -210,7 +208,7 @@ def sorted_list(arguments: Sequence[exp.Expr], scope: Scope) -> Expr | None:
     if row is None or not row.collects:
         return None
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
-    aggregate_ = aggregate(row.name, listed, partial(resolved, scope=scope), when)
+    aggregate_ = aggregate(row.name, listed, scope, when)
     if aggregate_.distinct or not (is_struct(aggregate_.arguments[0]) or (scope.above and not row.once)):
         return None
     value = aggregate_.arguments[0]
@@ -227,8 +225,7 @@ def sorted_list(arguments: Sequence[exp.Expr], scope: Scope) -> Expr | None:
 def _shares(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
     """percentile(x, array(0.5, 0.9)): several percentiles of the same values."""
     value, shares = node.expressions
-    read = partial(resolved, scope=scope)
-    percentiles = [aggregate(name, call_of(name, value, share), read, when) for share in shares.expressions]
+    percentiles = [aggregate(name, call_of(name, value, share), scope, when) for share in shares.expressions]
     return _listed(percentiles, span(node))
 
 
@@ -306,7 +303,7 @@ def _bucket_percentile(
     texts, values = [], []
     for share in map(scope.edits.copy, nodes[1].expressions if _is_array(nodes[1]) else [nodes[1]]):
         disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), share])
-        exact = aggregate("percentile_disc", disc, partial(resolved, scope=scope), when)
+        exact = aggregate("percentile_disc", disc, scope, when)
         values.append(cast(replace(exact, place=place), kind))
         disc_text = f"percentile_disc({scope.written(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
         texts.append(f"CAST({disc_text} AS {kind.spark})")
@@ -359,7 +356,7 @@ def within_group(
     call_, place = node.this, span(node.this)
     keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
     row = aggregate_named(call_.name.lower()) if isinstance(call_, exp.Anonymous) else None
-    nodes, read = call_.expressions, partial(resolved, scope=scope)
+    nodes = call_.expressions
     texts = nodes[0].expressions if nodes and isinstance(nodes[0], exp.Distinct) else nodes
     if row is not None and row.parameter == "separator" and texts:
         return _listed_within(keys, call_, texts, scope, when, node if filter_ is None else filter_)
@@ -370,7 +367,7 @@ def within_group(
         raise Wrong(place, f"{call_.name.lower()}() WITHIN GROUP", way_out)
     value, name = keys[0].this, row.name
     operands = [scope.edits.copy(part) for part in (value, *nodes)]
-    result = replace(aggregate(name, _call(name, *operands), read, when), place=place)
+    result = replace(aggregate(name, _call(name, *operands), scope, when), place=place)
     for part, copy in zip((value, *nodes), operands, strict=True):
         scope.edits.adopt(part, copy)
     if keys[0].args.get("desc"):
@@ -390,12 +387,12 @@ def _listed_within(
     whole: exp.Expr,
 ) -> Expr:
     """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by other keys."""
-    read, (value, *between) = partial(resolved, scope=scope), texts
+    value, *between = texts
     keys = _nulls_as_usual(keys, value, scope)
-    call_ = aggregate("listagg", node, read, when)
+    call_ = aggregate("listagg", node, scope, when)
     if not call_.distinct and all(_descends(key) for key in keys):
         return _listed_downwards(keys, node, scope, when, whole)
-    if (by := [read(key.this) for key in keys]) != [read(value)]:
+    if (by := [resolved(key.this, scope) for key in keys]) != [resolved(value, scope)]:
         return _listed_by(keys, by, call_, node, whole, scope)
     where = of_filter(scope, whole) if isinstance(whole, exp.Filter) else ""
     listed = f"CASE WHEN {operand(scope, value)} IS NOT NULL{where} THEN {scope.written(value)} END"
@@ -404,18 +401,18 @@ def _listed_within(
         scope.edits.spell(whole, joined_texts(scope, list_, list_, between))
         return call_
     scope.edits.spell(whole, joined_texts(scope, list_, f"reverse({list_})", between))
-    return _reversed(aggregate("collect_set", call_of("collect_set", value), read, when), between, scope)
+    return _reversed(aggregate("collect_set", call_of("collect_set", value), scope, when), between, scope)
 
 
 def _listed_downwards(
     keys: Sequence[exp.Ordered], node: exp.Anonymous, scope: Scope, when: Expr | None, whole: exp.Expr
 ) -> Expr:
     """listagg(x) WITHIN GROUP (ORDER BY y DESC): a list sorted upwards by y, then by x, and reversed."""
-    read, (value, *between), place = partial(resolved, scope=scope), node.expressions, span(node)
-    text = aggregate("listagg", node, read, when).arguments[0]
+    (value, *between), place = node.expressions, span(node)
+    text = aggregate("listagg", node, scope, when).arguments[0]
     events = () if scope.above else event_order(scope, place, of=(text,))[1]
-    upwards = aggregate("collect_list", call_of("collect_list", value), read, when)
-    upwards = replace(upwards, arguments=(text, *(read(key.this) for key in keys), text, *events))
+    upwards = aggregate("collect_list", call_of("collect_list", value), scope, when)
+    upwards = replace(upwards, arguments=(text, *(resolved(key.this, scope) for key in keys), text, *events))
     counts = f"{operand(scope, value)} IS NOT NULL" + (of_filter(scope, whole) if isinstance(whole, exp.Filter) else "")
     list_ = sorted_by(", ".join(scope.written(key.this) for key in keys), scope.written(value), counts)
     scope.edits.spell(whole, joined_texts(scope, list_, f"reverse({in_turn(list_)})", between))
@@ -475,7 +472,7 @@ def _descends(key: exp.Ordered) -> bool:
     return bool(key.args.get("desc"))
 
 
-def map_from_entries(node: exp.Anonymous, scope: Scope, read: Callable[[exp.Expr, Scope], Expr]) -> Expr:
+def map_from_entries(node: exp.Anonymous, scope: Scope) -> Expr:
     """`map_from_entries(collect_list(struct(kind, n)))`: of two entries with one name, the last one counts.
 
     Spark fails at an entry without a name. Such entries are left out, in the author's SELECT too.
@@ -485,7 +482,7 @@ def map_from_entries(node: exp.Anonymous, scope: Scope, read: Callable[[exp.Expr
         raise Wrong(place, f"map_from_entries() with {len(node.expressions)} arguments", "Give it one list of structs.")
     (list_,) = node.expressions
     of_groups = sorted_list([list_], scope) if scope.above else None  # groups have no order of events
-    listed = read(list_, scope) if of_groups is None else of_groups
+    listed = resolved(list_, scope) if of_groups is None else of_groups
     fields = () if listed.type.element is None else listed.type.element.fields
     if len(fields) != 2 or fields[0][1] != STRING or not_in_json(fields[1][1]) is not None:
         way_out = "Write map_from_entries(collect_list(struct(name, x))), where the name is a STRING."

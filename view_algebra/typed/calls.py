@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -36,12 +36,10 @@ from view_algebra.language.types import (
 )
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
-
-Read = Callable[[exp.Expr], Expr]
-"""A function that resolves an argument in the scope of its call."""
+from view_algebra.typed.names import Scope, resolved
 
 
-def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> Aggregate:
+def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Aggregate:
     """An aggregate with the condition of its FILTER."""
     place = span(node)
     row = AGGREGATES.get(name)
@@ -54,7 +52,7 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     star = len(nodes) == 1 and isinstance(nodes[0], exp.Star)
     if star and (distinct or not row.counts):
         raise Wrong(place, f"{name}({'DISTINCT ' if distinct else ''}*)", f"Name the column: {name}(amount).")
-    arguments = () if star else tuple(as_number(row, read(a)) for a in nodes)
+    arguments = () if star else tuple(as_number(row, resolved(a, scope)) for a in nodes)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (row.counts and not star and not arguments):
         raise Wrong(
@@ -127,10 +125,10 @@ def parameters(row: AggregateFunction, arguments: Sequence[Expr], place: Place) 
     return tuple(literals)
 
 
-def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
+def time_window(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     """window(ts, …) or session_window(ts, …): a pair of times."""
     place = span(node)
-    arguments = [read(a) for a in node.expressions]
+    arguments = [resolved(a, scope) for a in node.expressions]
     if name == "session_window":
         return _session_window(arguments, place)
     if not 2 <= len(arguments) <= 4:

@@ -46,11 +46,8 @@ from view_algebra.language.types import (
 )
 from view_algebra.language.walks import above_group, rewrite, walk
 from view_algebra.refusals import Wrong, span
-from view_algebra.typed.names import Scope
+from view_algebra.typed.names import Scope, resolved
 from view_algebra.written.ways_out import folded_as
-
-Read = Callable[[exp.Expr, Scope], Expr]
-"""A function that resolves an expression in a scope."""
 
 LAMBDAS = (
     "aggregate",
@@ -68,16 +65,18 @@ LAMBDAS = (
 _WINDOWS = ("window", "window_start", "window_end", "session", "session_start", "session_end")
 
 
-def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
+def structured(node: exp.Anonymous, scope: Scope) -> Expr:
     """struct(a, b AS c), named_struct('a', x) and map('a', x): a value with names."""
     name, nodes, place = node.name.lower(), node.expressions, span(node)
     if name == "map" and not nodes:
         return Call(name, (), Type("MAP", key=STRING, element=VOID), place=place)
     if name == "struct":
         names = [_name(item, number) for number, item in enumerate(nodes, 1)]
-        values = [read(item.this if isinstance(item, (exp.Alias, exp.PropertyEQ)) else item, scope) for item in nodes]
+        values = [
+            resolved(item.this if isinstance(item, (exp.Alias, exp.PropertyEQ)) else item, scope) for item in nodes
+        ]
     else:
-        names, values = _pairs([read(item, scope) for item in nodes], name, place)
+        names, values = _pairs([resolved(item, scope) for item in nodes], name, place)
     for value in values:
         if value.type.name in ("VOID", "INTERVAL"):
             raise Wrong(value.place or place, f"{name}() of {value.type}", "Cast it: CAST(NULL AS STRING).")
@@ -158,7 +157,7 @@ def saying_its_type(value: Expr) -> Expr:
     return replace(value, implicit=False) if isinstance(value, Call) else value
 
 
-def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
+def over_elements(node: exp.Anonymous, scope: Scope) -> Expr:
     """A function of an array and a lambda."""
     name, nodes, place = node.name.lower(), node.expressions, span(node)
     folds, zips = name in ("aggregate", "reduce"), name == "zip_with"
@@ -166,52 +165,52 @@ def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
         way_out = "Write aggregate(x, 0, (a, e) -> a + e)." if folds else f"Write {name}(x, e -> …)."
         way_out = "Write zip_with(x, y, (a, b) -> a + b)." if zips else way_out
         raise Wrong(place, f"{name}() with {len(nodes)} arguments", way_out)
-    array = read(nodes[0], scope)
+    array = resolved(nodes[0], scope)
     if name in ("map_filter", "transform_values"):
-        return _over_entries(name, array, nodes[1], scope, read, place)
-    arrays = [array, *(read(argument, scope) for argument in nodes[1 : 1 + zips])]
+        return _over_entries(name, array, nodes[1], scope, place)
+    arrays = [array, *(resolved(argument, scope) for argument in nodes[1 : 1 + zips])]
     for element in arrays:
         if element.type.element is None or element.type.name != "ARRAY":
             raise Wrong(element.place or place, f"{name}() of {element.type}", "It takes an array: split(line, ' ').")
     if zips:
-        lambda_ = _lambda(nodes[2], [argument.type.element or VOID for argument in arrays], scope, read, fewest=2)
+        lambda_ = _lambda(nodes[2], [argument.type.element or VOID for argument in arrays], scope, fewest=2)
         return Call(name, (*arrays, lambda_), Type("ARRAY", element=lambda_.type), place=place)
     assert array.type.element is not None
     if folds:
-        return _folded(array, node, scope, read)
-    lambda_ = _lambda(nodes[1], [array.type.element, INT], scope, read)
+        return _folded(array, node, scope)
+    lambda_ = _lambda(nodes[1], [array.type.element, INT], scope)
     if name == "transform":
         return Call(name, (array, lambda_), Type("ARRAY", element=lambda_.type), place=place)
     condition(lambda_.arguments[-1], f"{name}()")
     return Call(name, (array, lambda_), array.type if name == "filter" else BOOLEAN, place=place)
 
 
-def _over_entries(name: str, of: Expr, node: exp.Expr, scope: Scope, read: Read, place: Place) -> Expr:
+def _over_entries(name: str, of: Expr, node: exp.Expr, scope: Scope, place: Place) -> Expr:
     """A function of a map and a lambda of a key and its value."""
     if of.type.key is None or of.type.element is None:
         raise Wrong(of.place or place, f"{name}() of {of.type}", "It takes a map: map('a', x).")
-    lambda_ = _lambda(node, [of.type.key, of.type.element], scope, read, fewest=2)
+    lambda_ = _lambda(node, [of.type.key, of.type.element], scope, fewest=2)
     if name == "transform_values":
         return Call(name, (of, lambda_), replace(of.type, element=lambda_.type), place=place)
     condition(lambda_.arguments[-1], f"{name}()")
     return Call(name, (of, lambda_), of.type, place=place)
 
 
-def _folded(array: Expr, node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
+def _folded(array: Expr, node: exp.Anonymous, scope: Scope) -> Expr:
     nodes, place = node.expressions[1:], span(node)
-    start = read(nodes[0], scope)
+    start = resolved(nodes[0], scope)
     assert array.type.element is not None
-    merge = _lambda(nodes[1], [start.type, array.type.element], scope, read, fewest=2)
+    merge = _lambda(nodes[1], [start.type, array.type.element], scope, fewest=2)
     if merge.type != start.type:
         of_decimals = merge.type.name == "DECIMAL"  # these widen with any start value
         kind = decimal(MAX_PRECISION, max(start.type.scale, merge.type.scale)) if of_decimals else merge.type
         reason = f"{node.name.lower()}() that starts with {start.type} and continues with {merge.type}"
         raise Wrong(place, reason, f"Write {folded_as(node, kind.spark)}.")
-    finish = [_lambda(node, [start.type], scope, read) for node in nodes[2:]]
+    finish = [_lambda(node, [start.type], scope) for node in nodes[2:]]
     return Call("aggregate", (array, start, merge, *finish), finish[0].type if finish else start.type, place=place)
 
 
-def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, read: Read, fewest: int = 1) -> Call:
+def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, fewest: int = 1) -> Call:
     place = span(node)
     if not isinstance(node, exp.Lambda) or not fewest <= len(node.expressions) <= len(types):
         raise Wrong(place, "a lambda is wanted here", "Write x -> …." if fewest == 1 else "Write (a, x) -> ….")
@@ -222,7 +221,7 @@ def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, read: Read, few
         variable.name.lower(): Field(VARIABLE, (f"{variable.name} {depth}",), kind)
         for variable, kind in zip(node.expressions, types, strict=False)
     }
-    body = read(node.this, replace(scope, variables={**scope.variables, **variables}))
+    body = resolved(node.this, replace(scope, variables={**scope.variables, **variables}))
     for part in walk(body):
         of_time = isinstance(part, Call) and part.function in _WINDOWS
         if of_time or isinstance(part, (Aggregate, Windowed, Subquery)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import partial
 
 from sqlglot import exp
 
@@ -19,7 +18,7 @@ from view_algebra.language.times import interval, microseconds
 from view_algebra.language.types import BITS, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
-from view_algebra.typed.calls import Read, as_number, parameters
+from view_algebra.typed.calls import as_number, parameters
 from view_algebra.typed.names import Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_bounds, refuse_frame, refuse_partition_by_maps
 from view_algebra.typed.ties import sort_keys
@@ -88,7 +87,7 @@ def _arguments(
 ) -> tuple[tuple[Expr, ...], Type]:
     """The arguments of a function OVER rows, and the type of its result."""
     if name in AGGREGATES:
-        call = _aggregate_over(name, node, partial(resolved, scope=scope))
+        call = _aggregate_over(name, node, scope)
         return call.arguments, call.type
     if name in WINDOW_FUNCTIONS:
         return _window_arguments(name, tuple(resolved(a, scope) for a in nodes), span(node))
@@ -117,13 +116,13 @@ def _parts_of(node: exp.WithinGroup) -> Sequence[exp.Expr]:
     return [node.expression.expressions[0].this, *node.this.expressions]
 
 
-def _aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
+def _aggregate_over(name: str, node: exp.Anonymous, scope: Scope) -> Aggregate:
     """The aggregate of `sum(count(*)) OVER (…)`: its arguments may hold aggregates of the group."""
     row, place = AGGREGATES[name], span(node)
     if any(isinstance(a, exp.Distinct) for a in node.expressions):
         raise distinct_over(name, node)
     star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
-    arguments = () if star else tuple(as_number(row, read(a)) for a in node.expressions)
+    arguments = () if star else tuple(as_number(row, resolved(a, scope)) for a in node.expressions)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (row.counts and not star and not arguments):
         raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md describes each aggregate.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 from typing import cast as typed
 
@@ -73,7 +73,7 @@ from view_algebra.typed.aggregates import (
     within_group,
 )
 from view_algebra.typed.calls import refuse_aggregates, time_window
-from view_algebra.typed.names import Scope, column_named, refuse_quoted_column, resolved
+from view_algebra.typed.names import Scope, column_named, refuse_quoted_column
 from view_algebra.typed.nested import LAMBDAS, over_elements, structured
 from view_algebra.typed.over import window_function
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
@@ -254,20 +254,19 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
     if name in ONLY_WITHIN_GROUP:
         raise Wrong(place, f"{name}() without its order", f"Write {name}(0.9) WITHIN GROUP (ORDER BY x).")
     name = SYNONYMS.get(name, name)
-    read = partial(expression, scope=scope)
     if name in TIME_WINDOWS:
-        return time_window(name, node, read)
+        return time_window(name, node, scope)
     if name in WINDOW_FUNCTIONS and not is_aggregate(name):
         raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
     if name in GENERATORS:
         raise Wrong(place, f"{name}() gives several rows for one", instead_of_rows(name))
     if name in ("grouping", "grouping_id"):
-        read_ = [read(a) for a in node.expressions]
+        keys = [expression(a, scope) for a in node.expressions]
         if isinstance(node.find_ancestor(exp.Join, exp.Lateral, exp.Select), (exp.Join, exp.Lateral)):
             raise Wrong(place, f"{name}() in FROM", "Select it in a subquery that groups, and use it outside.")
-        if name == "grouping" and len(read_) != 1:
-            raise Wrong(place, f"grouping() with {len(read_)} arguments", "Write grouping(a), or grouping_id().")
-        return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
+        if name == "grouping" and len(keys) != 1:
+            raise Wrong(place, f"grouping() with {len(keys)} arguments", "Write grouping(a), or grouping_id().")
+        return Call(name, tuple(map(window_key, keys)), TINYINT if name == "grouping" else BIGINT, place=place)
     aggregate_ = collected(name, node, scope, condition_, filter_)
     return _scalar(name, node, scope) if aggregate_ is None else aggregate_
 
@@ -280,11 +279,11 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if name in ("sort_array", "array_sort") and (listed := sorted_list(nodes, scope)) is not None:
         return listed
     if name in ("struct", "named_struct", "map"):
-        return structured(node, scope, expression)
+        return structured(node, scope)
     if name == "map_from_entries":
-        return map_from_entries(node, scope, expression)
+        return map_from_entries(node, scope)
     if name in LAMBDAS:
-        return over_elements(node, scope, expression)
+        return over_elements(node, scope)
     if name in ("date_part", "datepart"):
         if len(nodes) != 2 or not isinstance(nodes[0], exp.Literal):
             raise Wrong(place, f"{name}() of a field that is not a literal", f"Write {name}('year', ts).")
@@ -417,7 +416,7 @@ def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
     word, similar = unknown(node.args["to"])
     way_out = f"Write {similar}." if instead(node.args["to"]) else "Cast to a scalar type of docs/sql.md."
     if word.upper().partition("(")[0] in TIMES_OF_DAY:
-        value, kept = resolved(node.this, scope), readable(node.this)
+        value, kept = expression(node.this, scope), readable(node.this)
         shown = f"date_format({kept}, 'HH:mm:ss')" if value.type in (TIMESTAMP, TIMESTAMP_NTZ) else kept
         way_out = f"Write {shown}. Texts such as '09:30:00' have the order of the times."
     if word.upper() == "INTERVAL" and isinstance(node.this, exp.Literal):
@@ -427,7 +426,7 @@ def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
 
 def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
     """TRY_CAST, for which alone sqlglot sets `safe`."""
-    cast_, value = cast_to(node, scope), resolved(node.this, scope)
+    cast_, value = cast_to(node, scope), expression(node.this, scope)
     if node.args.get("safe") and is_untried(value.type, cast_.type):
         what = f"TRY_CAST of {value.type} to {cast_.type}, which Spark refuses"
         raise Wrong(span(node), what, f"Write CAST(… AS {cast_.type}), which raises nothing.")
@@ -437,7 +436,7 @@ def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
 
 def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
     """A value cast to the type that the author names."""
-    value = resolved(what, scope)
+    value = expression(what, scope)
     if value.type.length:
         return cast_of(value, kind, span(node))
     if (way_out := instead_of(value.type, kind)) is not None:
@@ -491,7 +490,7 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
         # NOT goes around the whole: for NOT LIKE ANY, one pattern without a match is enough
         word = "or" if isinstance(several, exp.Any) != bool(node.args.get("negate")) else "and"
         return _all(word, [_like_this(node, pattern, scope) for pattern in patterns], span(node))
-    value, wanted = resolved(node.this, scope), resolved(node.expression, scope)
+    value, wanted = expression(node.this, scope), expression(node.expression, scope)
     value, wanted = text_of(value), text_of(wanted)
     for side in (value, wanted):
         if side.type not in (STRING, VOID):
@@ -533,7 +532,7 @@ def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
         raise Wrong(span(node), f"{sign} before what needs no escape", f"Put it before %, _ or {sign}.")
     pattern = re.sub(rf"{quoted}([%_{quoted}])", lambda m: f"\\{m[1]}" if m[1] in "%_\\" else m[1], plain)
     text = scope.edits.copy(like.this)
-    value = resolved(type(like)(this=text, expression=exp.Literal.string(pattern), **_negated(like)), scope)
+    value = expression(type(like)(this=text, expression=exp.Literal.string(pattern), **_negated(like)), scope)
     scope.edits.adopt(like.this, text)
     return value
 
