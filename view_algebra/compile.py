@@ -23,7 +23,7 @@ from view_algebra.formats.interface import DirectColumn
 from view_algebra.language.above import GROUP_BELOW, Obstacle
 from view_algebra.language.quoting import postgres_name, spark_name, spark_path
 from view_algebra.language.types import DATE, TIMESTAMP
-from view_algebra.passes import Known, Placed, compile_view, final_text, placed, views_read
+from view_algebra.passes import Placed, Symbols, compile_view, final_text, placed, views_read
 from view_algebra.records.duplicates import counted_text, ids_text
 from view_algebra.records.fields import FieldOptions
 from view_algebra.records.parsing import PrimaryKey, parse_text
@@ -41,11 +41,11 @@ T = TypeVar("T")
 _NOW = "(SELECT now() AS now, CAST(now() AT TIME ZONE 'UTC' AS date) AS today)"
 
 
-def compile_check(d: CheckDeclaration, known: Known) -> Check:
+def compile_check(d: CheckDeclaration, symbols: Symbols) -> Check:
     """The compiled texts of a check of a compiled view."""
-    if d.view not in known.views:
-        raise Wrong(d.place, f"{d.view} is not a view", _no_view(d.view, known.sources, known.views))
-    view, around = known.views[d.view], _with_published(known)
+    if d.view not in symbols.views:
+        raise Wrong(d.place, f"{d.view} is not a view", _no_view(d.view, symbols.sources, symbols.views))
+    view, around = symbols.views[d.view], _with_published(symbols)
     refuse_unread(d.select)
     declared = ViewDeclaration(d.view, d.file, d.place, (), {}, None, {}, d.select, "", d.sql)
     whole = placed(declared, around)
@@ -53,14 +53,14 @@ def compile_check(d: CheckDeclaration, known: Known) -> Check:
         source = whole.split.leaves[0].source
         raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")
     read = views_read(whole.split.above)
-    now = {published(name): f"{PUBLISHED}.{postgres_name(name)}" for name in known.types}
+    now = {published(name): f"{PUBLISHED}.{postgres_name(name)}" for name in symbols.types}
     return Check(
         name=d.name,
         sql=d.sql,
         counts=d.counts,
         blocks=d.enforced and view.properties.get("on_failure", "block") == "block",
         failing=reading(final_text(whole), "analytics", {**now, CLOCK: _NOW}.get),
-        reads=tuple(sorted(read & known.views.keys())),
+        reads=tuple(sorted(read & symbols.views.keys())),
     )
 
 
@@ -72,14 +72,14 @@ def with_checks(views: Mapping[str, View], checks: Mapping[tuple[str, str], Chec
     }
 
 
-def _with_published(known: Known) -> Known:
+def _with_published(symbols: Symbols) -> Symbols:
     """The relations that a check may read: the views, the same views as readers see them now, and the clock."""
 
     def also(views: Mapping[str, T]) -> dict[str, T]:
         return {**views, **{published(name): fact for name, fact in views.items()}}
 
-    types = also(known.types) | {CLOCK: (("now", TIMESTAMP), ("today", DATE))}
-    return replace(known, types=types, keys=also(known.keys), sortings=also(known.sortings))
+    types = also(symbols.types) | {CLOCK: (("now", TIMESTAMP), ("today", DATE))}
+    return replace(symbols, types=types, keys=also(symbols.keys), sortings=also(symbols.sortings))
 
 
 def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | None = None) -> Catalog:
@@ -100,8 +100,8 @@ def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | N
     GROUP BY 1
     """
     with _room_for_nesting():
-        known = _compiled(files, deployed or {})
-    return Catalog(sources=dict(known.sources), views=dict(known.views))
+        symbols = _compiled(files, deployed or {})
+    return Catalog(sources=dict(symbols.sources), views=dict(symbols.views))
 
 
 def of_today(source: Source) -> Source | None:
@@ -192,38 +192,38 @@ CALLS = 8_000
 """The recursion limit, in nested Python calls. Spark and Postgres accept deeper nesting than that."""
 
 
-def _compiled(files: Mapping[str, str], deployed: Mapping[str, Source] = MappingProxyType({})) -> Known:
+def _compiled(files: Mapping[str, str], deployed: Mapping[str, Source] = MappingProxyType({})) -> Symbols:
     """Sources, then tables, then views, each after those that it reads, then checks of views."""
     mistakes = Mistakes()
     declared = declarations(files, mistakes)
     sources = {name: _as_deployed(_source(d), deployed.get(name)) for name, d in sorted(declared.sources.items())}
-    known = Known(declared.sources, sources)
+    symbols = Symbols(declared.sources, sources)
     for table in _tables(declared):
         if not mistakes.has(table.name):
             with mistakes.of(table.file, table.name):
-                known = _with_table(table, known)
+                symbols = _with_table(table, symbols)
     for d in _in_reading_order(declared.views, mistakes):
-        if not _broken(_tables_named(d.select), declared, known):
+        if not _broken(_tables_named(d.select), declared, symbols):
             with mistakes.of(d.file, d.name, d.place):
-                known = _with_view(d, declared, known)
+                symbols = _with_view(d, declared, symbols)
     checks = {}
     for key, check in declared.checks.items():
-        if not _broken([check.view, *_tables_named(check.select)], declared, known):
+        if not _broken([check.view, *_tables_named(check.select)], declared, symbols):
             with mistakes.of(check.file, check.view, check.place):
-                checks[key] = compile_check(check, known)
+                checks[key] = compile_check(check, symbols)
     if mistakes.noted:
         raise refuse_all(mistakes.noted)
-    return replace(known, views=with_checks(known.views, checks))
+    return replace(symbols, views=with_checks(symbols.views, checks))
 
 
 def _tables(declared: Declared) -> list[SourceDeclaration]:
     return [source for source in declared.sources.values() if source.kind == "table"]
 
 
-def _broken(names: Iterable[str], declared: Declared, known: Known) -> frozenset[str]:
+def _broken(names: Iterable[str], declared: Declared, symbols: Symbols) -> frozenset[str]:
     """Declared names that are not compiled. What reads them shows its own mistakes once they are right."""
     streams = {source.name for source in declared.sources.values() if source.kind == "stream"}
-    return (declared.names & {*names}) - known.types.keys() - streams
+    return (declared.names & {*names}) - symbols.types.keys() - streams
 
 
 def _in_reading_order(views: Mapping[str, ViewDeclaration], mistakes: Mistakes) -> list[ViewDeclaration]:
@@ -251,14 +251,14 @@ def _in_reading_order(views: Mapping[str, ViewDeclaration], mistakes: Mistakes) 
     return list(ordered.values())
 
 
-def _with_table(d: SourceDeclaration, known: Known) -> Known:
+def _with_table(d: SourceDeclaration, symbols: Symbols) -> Symbols:
     try:
-        return compile_view(as_view(d), known)
+        return compile_view(as_view(d), symbols)
     except Wrong as wrong:  # its place is in the text of the view that the compiler wrote
         raise Wrong(d.place, wrong.reason, wrong.way_out) from wrong
 
 
-def _with_view(d: ViewDeclaration, declared: Declared, known: Known) -> Known:
+def _with_view(d: ViewDeclaration, declared: Declared, symbols: Symbols) -> Symbols:
     """Compiles a view over the rows of other views or, if these leave an obstacle, over their records.
 
     For a table, the last reading also has the log positions of its newest records. A view that retains is not read
@@ -273,9 +273,9 @@ def _with_view(d: ViewDeclaration, declared: Declared, known: Known) -> Known:
         for in_log in (False, True)
     )
     try:
-        return compile_view(d, known, readings)
+        return compile_view(d, symbols, readings)
     except HasObstacle as over_rows:
-        raise _put_below(d, over_rows, known) from None
+        raise _put_below(d, over_rows, symbols) from None
 
 
 def _refuse_changes(select: exp.Expr, declared: Declared) -> None:
@@ -341,14 +341,14 @@ def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
     return [DirectColumn(name, fields.get(name, name), kind.spark) for name, kind in d.columns]
 
 
-def _put_below(d: ViewDeclaration, wrong: HasObstacle, known: Known) -> Wrong:
+def _put_below(d: ViewDeclaration, wrong: HasObstacle, symbols: Symbols) -> Wrong:
     """A refusal of an expression above the cells, with a rewrite for Spark as the way out if there is one."""
     rewrite = below(d.select, wrong.span) if wrong.way_out == GROUP_BELOW else None
     if rewrite is None:
         return wrong
     text, select = rewrite
     try:
-        compile_view(replace(d, select=select), known)
+        compile_view(replace(d, select=select), symbols)
     except Wrong:
         return wrong
     return Wrong(wrong.span, wrong.reason, f"Write {text}.")

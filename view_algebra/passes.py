@@ -48,8 +48,8 @@ from view_algebra.written.tables import changing
 
 
 @dataclass(frozen=True)
-class Known:
-    """The sources of a catalog, and its views compiled so far, by name.
+class Symbols:
+    """The symbol table: the sources of a catalog, and its views compiled so far, by name.
 
     declared: the declarations of sources
     sources: the compiled sources
@@ -121,7 +121,7 @@ class Placed:
     avoided: Obstacle | None = None
 
 
-def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[ThroughViews] = ()) -> Known:
+def compile_view(d: ViewDeclaration, symbols: Symbols, readings: Iterable[ThroughViews] = ()) -> Symbols:
     """All passes: the same catalog with one more view compiled.
 
     with_meaning: Written -> Typed
@@ -129,50 +129,50 @@ def compile_view(d: ViewDeclaration, known: Known, readings: Iterable[ThroughVie
     placed: the Placed of the first reading that leaves no obstacle
     as_texts: Placed -> View
     """
-    whole = placed(d, known, readings)
-    typed, keys = whole.split.typed, unique_keys(whole.split.above, known.keys)
+    whole = placed(d, symbols, readings)
+    typed, keys = whole.split.typed, unique_keys(whole.split.above, symbols.keys)
     view = replace(
-        as_texts(whole, known),
+        as_texts(whole, symbols),
         unique=_sorted_keys(keys),
         never_null=tuple(_aggregates(typed.query, COUNTS)),
         additive=tuple(_additive(typed.query)),
     )
     columns = tuple((name, without(kind)) for name, kind in typed.query.columns)
     return replace(
-        known,
-        views={**known.views, view.name: view},
-        placed={**known.placed, view.name: whole},
-        keys={**known.keys, view.name: keys},
-        sortings={**known.sortings, view.name: sorting(typed.query, known.sortings)},
-        types={**known.types, view.name: columns},
+        symbols,
+        views={**symbols.views, view.name: view},
+        placed={**symbols.placed, view.name: whole},
+        keys={**symbols.keys, view.name: keys},
+        sortings={**symbols.sortings, view.name: sorting(typed.query, symbols.sortings)},
+        types={**symbols.types, view.name: columns},
     )
 
 
-def placed(d: ViewDeclaration, known: Known, readings: Iterable[ThroughViews] = ()) -> Placed:
+def placed(d: ViewDeclaration, symbols: Symbols, readings: Iterable[ThroughViews] = ()) -> Placed:
     """The view over the rows of other views or, if they leave an obstacle, over records.
 
     The first reading without an obstacle counts. If there is none, raises Wrong for the obstacle that the rows leave,
     in the author's words.
     """
-    over_rows = _placed_over(Written(d), known)
+    over_rows = _placed_over(Written(d), symbols)
     if isinstance(over_rows, Placed):
         return over_rows
     for reading in readings:
         with suppress(Wrong):  # a refusal of records; its place may be in the text of another view
-            over_records = _placed_over(Written(d, reading), known)
+            over_records = _placed_over(Written(d, reading), symbols)
             if isinstance(over_records, Placed):
                 return replace(over_records, avoided=over_rows)
     raise HasObstacle(over_rows.place, over_rows.reason, over_rows.way_out)
 
 
-def _placed_over(written: Written, known: Known) -> Placed | Obstacle:
-    typed = with_meaning(written, known)
+def _placed_over(written: Written, symbols: Symbols) -> Placed | Obstacle:
+    typed = with_meaning(written, symbols)
     if (missing := next(records_needed(typed.query), None)) is not None:
         return missing
     split = into_blocks(typed)
-    if (obstacle := next(chain(ties(split.above, known.keys), obstacles(split.above)), None)) is not None:
+    if (obstacle := next(chain(ties(split.above, symbols.keys), obstacles(split.above)), None)) is not None:
         return obstacle
-    return Placed(split, *_cell_tables(written.declaration.name, split.leaves, known.sources))
+    return Placed(split, *_cell_tables(written.declaration.name, split.leaves, symbols.sources))
 
 
 def _sorted_keys(keys: Keys) -> tuple[tuple[str, ...], ...]:
@@ -206,21 +206,21 @@ def _additive(query: Query) -> Iterator[str]:
 def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.DataType]]) -> Type:
     """The type of a catalog function. Raises Wrong for a mistake in its expression."""
     parameters = tuple((parameter, kind) for parameter, written in takes if (kind := read(written)) is not None)
-    return expression(body, Scope(Outside(_context(Known({}, {}), {})), {name: parameters})).type
+    return expression(body, Scope(Outside(_context(Symbols({}, {}), {})), {name: parameters})).type
 
 
-def _context(known: Known, through: Mapping[str, ViewDeclaration]) -> Context:
+def _context(symbols: Symbols, through: Mapping[str, ViewDeclaration]) -> Context:
     """The sources and views that a view may read."""
-    streams = {name: source for name, source in known.declared.items() if source.kind == "stream"}
-    tables = {changes_name(name): source for name, source in known.declared.items() if source.kind == "table"}
+    streams = {name: source for name, source in symbols.declared.items() if source.kind == "stream"}
+    tables = {changes_of(name): source for name, source in symbols.declared.items() if source.kind == "table"}
     return Context(
         streams={name: (*PSEUDO_COLUMNS, *source.columns) for name, source in streams.items()}
-        | {name: (*PSEUDO_COLUMNS, *TABLE_COLUMNS, *changing(d), *d.columns) for name, d in tables.items()},
-        views=known.types,
-        keys=known.keys,
-        sortings=known.sortings,
+        | {name: (*PSEUDO_COLUMNS, *OF_TABLES, *changing(source), *source.columns) for name, source in tables.items()},
+        views=symbols.types,
+        keys=symbols.keys,
+        sortings=symbols.sortings,
         orders={name: source.order for name, source in (streams | tables).items()},
-        tables={name: source for name, source in known.declared.items() if source.kind == "table"},
+        tables={name: source for name, source in symbols.declared.items() if source.kind == "table"},
         read_through=through,
         expression=expression,
         query=query,
@@ -230,7 +230,7 @@ def _context(known: Known, through: Mapping[str, ViewDeclaration]) -> Context:
 # pass 1: names, types, orders
 
 
-def with_meaning(written: Written, known: Known) -> Typed:
+def with_meaning(written: Written, symbols: Symbols) -> Typed:
     """The view with every name and type resolved, and with its ties broken.
 
     >>> from view_algebra.compile import stages
@@ -244,7 +244,7 @@ def with_meaning(written: Written, known: Known) -> Typed:
     ORDER BY count(DISTINCT clicks.user_id) DESC, clicks.country (tie)
     LIMIT 3
     """
-    d, context = written.declaration, _context(known, written.through)
+    d, context = written.declaration, _context(symbols, written.through)
     return Typed(d, _with_names(query(d.select, Outside(context)), d), context.edits)
 
 
@@ -324,7 +324,7 @@ def views_read(query: Query) -> set[str]:
 # pass 3: the texts that run
 
 
-def as_texts(whole: Placed, known: Known) -> View:
+def as_texts(whole: Placed, symbols: Symbols) -> View:
     """The view with every text in the SQL of its engine.
 
     >>> from view_algebra.compile import compile_catalog
@@ -345,13 +345,13 @@ def as_texts(whole: Placed, known: Known) -> View:
     split, typed, d = whole.split, whole.split.typed, whole.split.typed.declaration
     reads = tuple(sorted(views_read(split.above)))
     own = {leaf.source for leaf in split.leaves}
-    through = {source for view in reads for source in known.views[view].sources}
+    through = {source for view in reads for source in symbols.views[view].sources}
     moments = any(node.name.lower() in MOMENTS for node in d.select.find_all(exp.Anonymous))
     return View(
         name=d.name,
         kind=_kind(split.leaves),
         columns=tuple(
-            Column(name, kind.spark, kind.postgres, d.comments.get(name) or _inherited(name, typed.query, known))
+            Column(name, kind.spark, kind.postgres, d.comments.get(name) or _inherited(name, typed.query, symbols))
             for name, kind in typed.query.columns
         ),
         comment=d.comment,
@@ -360,7 +360,7 @@ def as_texts(whole: Placed, known: Known) -> View:
         select=d.select_text,
         spelled=calendars.in_spark(typed.edits.text(d.select, d.select_text), typed.query),
         lineage=lineage(typed.query),
-        rounded=moments or any(known.views[view].rounded for view in reads),
+        rounded=moments or any(symbols.views[view].rounded for view in reads),
         version=whole.version,
         cell_tables=whole.cell_tables,
         final=final_text(whole),
@@ -388,12 +388,12 @@ def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:
     return "aggregate" if any(leaf.kind == "aggregate" for leaf in leaves) else "row"
 
 
-def _inherited(name: str, query: Query, known: Known) -> str | None:
+def _inherited(name: str, query: Query, symbols: Symbols) -> str | None:
     """The comment of the source's or view's column that an output copies, or None if the output is computed."""
     if (origin := copied(query, name)) is None:
         return None
     of, column = origin
-    columns = (known.views.get(of) or known.sources[of]).columns
+    columns = (symbols.views.get(of) or symbols.sources[of]).columns
     return next((shown.comment for shown in columns if shown.name.lower() == column), None)
 
 

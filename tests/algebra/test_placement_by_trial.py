@@ -24,7 +24,7 @@ from tests.laws.test_views import SOURCE, VIEWS
 from view_algebra import Refused, compile_catalog
 from view_algebra.compile import _compiled, _room_for_nesting, stages
 from view_algebra.compiled import View
-from view_algebra.passes import Known, Placed, Written, _cell_tables, as_texts, into_blocks, with_meaning
+from view_algebra.passes import Placed, Symbols, Written, _cell_tables, as_texts, into_blocks, with_meaning
 from view_algebra.refusals import File, Wrong, span
 from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.keys import ties
@@ -148,11 +148,11 @@ def misplaced(files: Files) -> dict[str, str]:
         }
 
 
-def _reads_views(declared: ViewDeclaration, catalog: Known) -> bool:
+def _reads_views(declared: ViewDeclaration, catalog: Symbols) -> bool:
     return any(table.name.lower() in catalog.views for table in _tables(declared.select))
 
 
-def _is_placed(name: str, catalog: Known) -> bool:
+def _is_placed(name: str, catalog: Symbols) -> bool:
     view, placed = catalog.views[name], catalog.placed[name]
     declared = placed.split.typed.declaration
     over_rows = _written(declared, catalog)
@@ -169,7 +169,7 @@ def _texts(view: View) -> tuple[object, ...]:
     return view.cell_tables, view.final, view.reads, view.sources
 
 
-def _written(declared: ViewDeclaration, catalog: Known) -> View | None:
+def _written(declared: ViewDeclaration, catalog: Symbols) -> View | None:
     """The view over the rows of what it names, or None if an order is not total or a writer refuses."""
     try:
         split = into_blocks(with_meaning(Written(declared), catalog))
@@ -180,7 +180,7 @@ def _written(declared: ViewDeclaration, catalog: Known) -> View | None:
         return None
 
 
-def written_out(declared: ViewDeclaration, catalog: Known, *, in_order: bool) -> ViewDeclaration:
+def written_out(declared: ViewDeclaration, catalog: Symbols, *, in_order: bool) -> ViewDeclaration:
     """The view with a subquery for each view of records and each table in its FROM.
 
     in_order: the rows of tables also show the log positions of their records
@@ -201,7 +201,7 @@ def written_out(declared: ViewDeclaration, catalog: Known, *, in_order: bool) ->
     return replace(declared, select=whole.this)
 
 
-def _records_of(name: str, catalog: Known, *, in_order: bool) -> ViewDeclaration | None:
+def _records_of(name: str, catalog: Symbols, *, in_order: bool) -> ViewDeclaration | None:
     """The declaration of a table or of a view whose rows are records, down to the streams. Otherwise None."""
     source = catalog.declared.get(name)
     if source is not None:
