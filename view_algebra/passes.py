@@ -30,7 +30,7 @@ from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, renamed, walk
 from view_algebra.lineage import copied, lineage
 from view_algebra.placement import obstacles, records_needed
-from view_algebra.records.parsing import PSEUDO_COLUMNS, TABLE_COLUMNS
+from view_algebra.records.parsing import PSEUDO_COLUMNS
 from view_algebra.refusals import HasObstacle, Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
 from view_algebra.split.leaves import Leaf
@@ -212,10 +212,10 @@ def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.D
 def _context(symbols: Symbols, through: Mapping[str, ViewDeclaration]) -> Context:
     """The sources and views that a view may read."""
     streams = {name: source for name, source in symbols.declared.items() if source.kind == "stream"}
-    tables = {changes_of(name): source for name, source in symbols.declared.items() if source.kind == "table"}
+    tables = {changes_name(name): source for name, source in symbols.declared.items() if source.kind == "table"}
     return Context(
         streams={name: (*PSEUDO_COLUMNS, *source.columns) for name, source in streams.items()}
-        | {name: (*PSEUDO_COLUMNS, *OF_TABLES, *changing(source), *source.columns) for name, source in tables.items()},
+        | {name: (*PSEUDO_COLUMNS, *TABLE_COLUMNS, *changing(d), *d.columns) for name, d in tables.items()},
         views=symbols.types,
         keys=symbols.keys,
         sortings=symbols.sortings,

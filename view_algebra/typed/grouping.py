@@ -69,9 +69,9 @@ from view_algebra.language.walks import above_group, rewrite, rewritten, union_a
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.events import reads_records
+from view_algebra.typed.generators import with_generator
 from view_algebra.typed.names import Scope, Sets, meant_by
 from view_algebra.typed.nested import in_spark, is_key, is_list_key, text_of
-from view_algebra.typed.relations import with_generator
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.typed.ties import position

@@ -28,7 +28,7 @@ from view_algebra.language.expressions import (
     Windowed,
     member,
 )
-from view_algebra.language.meeting import cast, meet
+from view_algebra.language.meeting import meet
 from view_algebra.language.operators import condition
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.structs import is_struct, rebuilt, scalars
@@ -112,42 +112,6 @@ def _pairs(arguments: Sequence[Expr], name: str, place: Place) -> tuple[list[str
     if len(arguments) % 2 or len(keys) * 2 != len(arguments) or None in keys:
         raise Wrong(place, f"{name}() with keys that are not literal texts", f"Write {name}('a', x, 'b', y).")
     return [key for key in keys if key is not None], list(arguments[1::2])
-
-
-def stacked(arguments: Sequence[Expr], place: Place) -> Expr:
-    """The array of structs for which inline() equals stack(2, a, b, c, d): a and b, then c and d."""
-    count = arguments[0] if arguments else None
-    rows = int(count.value or 0) if isinstance(count, Constant) and count.type == INT else 0
-    if rows < 1 or len(arguments) == 1 or (len(arguments) - 1) % rows:
-        raise Wrong(place, "stack() of rows that are not as long as each other", "Write stack(2, 'a', a, 'b', b).")
-    width = (len(arguments) - 1) // rows
-    columns = [_column(arguments[1 + n :: width], place) for n in range(width)]
-    kind = Type("STRUCT", fields=tuple((f"col{n}", column[0].type) for n, column in enumerate(columns)))
-    names = [Constant(name, STRING) for name, _ in kind.fields]
-    structs = [
-        Call("named_struct", tuple(part for pair in zip(names, row, strict=True) for part in pair), kind, place=place)
-        for row in zip(*columns, strict=True)
-    ]
-    return Call("array", tuple(structs), Type("ARRAY", element=kind), place=place)
-
-
-def json_fields(arguments: Sequence[Expr], place: Place) -> Expr:
-    """The array with the one struct that json_tuple(text, 'a', 'b') returns. See `cells`."""
-    names = [e for e in arguments[1:] if isinstance(e, Constant) and e.type == STRING and e.value is not None]
-    if len(arguments) < 2 or len(names) < len(arguments) - 1 or arguments[0].type != STRING:
-        computed = "of a computed name, get_json_object(x, concat('$.', name))"
-        way_out = f"Write LATERAL VIEW json_tuple(x, 'a', 'b') t AS a, b; {computed}."
-        raise Wrong(place, "json_tuple() of other than a text and literal names", way_out)
-    kind = Type("STRUCT", fields=tuple((f"c{n}", STRING) for n in range(len(names))))
-    return Call("json_tuple", tuple(arguments), Type("ARRAY", element=kind), place=place)
-
-
-def _column(values: Sequence[Expr], place: Place) -> list[Expr]:
-    """Values of one type, cast explicitly because Spark requires it there."""
-    kinds = list(dict.fromkeys(v.type for v in values if v.type != VOID)) or [STRING]
-    if len(kinds) > 1:
-        raise Wrong(place, f"stack() of {kinds[0]} and {kinds[1]}", f"Write CAST(… AS {kinds[0]}).")
-    return [saying_its_type(cast(v, kinds[0], implicit=True)) for v in values]
 
 
 def saying_its_type(value: Expr) -> Expr:

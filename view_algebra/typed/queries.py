@@ -51,6 +51,7 @@ from view_algebra.language.walks import (
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
 from view_algebra.typed.events import is_in_order, passing_on_all, reading_passed, reads_records
+from view_algebra.typed.generators import generated, makes_rows, with_generator
 from view_algebra.typed.grouping import (
     SOME,
     exploded_groups,
@@ -78,15 +79,7 @@ from view_algebra.typed.names import (
 )
 from view_algebra.typed.natural_names import natural_name
 from view_algebra.typed.nested import by_scalars, by_texts, is_empty
-from view_algebra.typed.relations import (
-    AS_A_SUBQUERY,
-    from_clause,
-    generated,
-    in_parentheses,
-    makes_rows,
-    refuse_texts_that_meet_numbers,
-    with_generator,
-)
+from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses, refuse_texts_that_meet_numbers
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import (
     OVERLAPPING,

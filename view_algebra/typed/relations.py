@@ -18,17 +18,15 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.compiled import DELETED, LOG_TIME, SNAPSHOT, SOURCE_TIME, TRUNCATES, changes_name
+from view_algebra.compiled import changes_name
 from view_algebra.language.expressions import (
     TRUE,
     Call,
     Combined,
     Constant,
     Constants,
-    Exploded,
     Expr,
     Field,
-    Generator,
     Joined,
     Nested,
     Place,
@@ -40,19 +38,20 @@ from view_algebra.language.expressions import (
     both,
     conjuncts,
 )
-from view_algebra.language.functions import GENERATORS, WINDOWED, instead_of_rows
-from view_algebra.language.limits import clean_json, finite, within_calendar
+from view_algebra.language.functions import WINDOWED, instead_of_rows
+from view_algebra.language.limits import finite, within_calendar
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name, words
 from view_algebra.language.times import MOST_ELEMENTS
-from view_algebra.language.types import BIGINT, CALENDAR, INT, INTERVAL, STRING, Type
+from view_algebra.language.types import BIGINT, CALENDAR, INTERVAL, STRING
 from view_algebra.language.walks import relations_in, walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.events import PASSED, is_in_order, passes_on
+from view_algebra.typed.generators import generated, makes_rows, with_generator
 from view_algebra.typed.keys import FROM, HOLDS, UNTIL
 from view_algebra.typed.names import (
     OWN_ALIASES,
@@ -73,14 +72,12 @@ from view_algebra.typed.names import (
     untyped,
     with_column_names,
 )
-from view_algebra.typed.nested import is_empty, json_fields, stacked
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.typed.subqueries import JOINS, semi_join
-from view_algebra.written.declarations import SourceDeclaration
 from view_algebra.written.dialect import parsed
 from view_algebra.written.pivots import pivoted, refuse_counts
-from view_algebra.written.tables import Changes, changes, first_known, is_there
+from view_algebra.written.tables import versions
 from view_algebra.written.ways_out import unnested
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
@@ -502,9 +499,6 @@ def _column_of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
 _TIME = "kafka_time"
 """The placeholder of the author's time."""
 
-_ORDER = "kafka_newness"
-"""The time that orders the changes of a key."""
-
 
 def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, exp.Expr] | None:
     """The versions of the table in a join FOR SYSTEM_TIME AS OF, and the condition on them, or None for other joins."""
@@ -516,82 +510,8 @@ def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, 
     _refuse_versions(join, kind, name, scope)
     of = spark_name(alias)
     holds = f"{_TIME} >= {of}.{FROM} AND ({of}.{UNTIL} IS NULL OR {_TIME} < {of}.{UNTIL})"
-    subquery = parsed(f"SELECT 1 FROM ({_versions(scope.context.tables[name])}) AS {of}").args["from_"].this
+    subquery = parsed(f"SELECT 1 FROM ({versions(scope.context.tables[name])}) AS {of}").args["from_"].this
     return subquery, _with_time(parsed(holds), version.expression)
-
-
-def _versions(table: SourceDeclaration) -> str:
-    """The versions of a table's rows, each with the bounds of the time in which it holds."""
-    of = _with_order(table, changes(table))
-    keys = ", ".join(map(of.column, table.unique))
-    declared = ", ".join(spark_name(name) for name, _ in table.columns)
-    rows = ", ".join(
-        f"{_as_of_change(name, kind, table, of, keys)} AS {spark_name(name)}" for name, kind in table.columns
-    )
-    at, until = first_known(of.valid_from), _until(of, keys)
-    if table.of_changes:
-        until = f"least({until}, {_truncated(table, of)})"
-    every = f"SELECT {rows}, {at} AS {FROM}, {until} AS {UNTIL}, {of.deleted} AS {DELETED} FROM {of.from_}{of.where}"
-    return f"SELECT {declared}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
-
-
-def _with_order(table: SourceDeclaration, of: Changes) -> Changes:
-    """The changes with one time that orders them: a change after a snapshot's row in the log is newer than it.
-
-    Versions that hold from the source's time follow this order too.
-    """
-    if table.newest_by != "source":
-        return of
-    keys = ", ".join(map(of.column, table.unique))
-    read_at = f"CASE WHEN {SNAPSHOT} THEN {SOURCE_TIME} END"
-    in_the_log = f"ORDER BY {', '.join((LOG_TIME, *of.place))} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    order = f"greatest({first_known(of.order)}, max({read_at}) OVER (PARTITION BY {keys} {in_the_log}))"
-    columns = [f"{of.column(name)} AS {spark_name(name)}" for name, _ in table.columns]
-    times = [name for name in of.valid_from if name not in dict(table.columns)]
-    outputs = ", ".join((*columns, f"{of.deleted} AS {DELETED}", *times, *of.place, f"{order} AS {_ORDER}"))
-    from_ = f"(SELECT {outputs} FROM {of.from_}{of.where}) AS changes"
-    valid_from = (_ORDER,) if of.valid_from[0] == SOURCE_TIME else of.valid_from
-    return replace(
-        of, from_=from_, where="", deleted=DELETED, moved=frozenset(), order=(_ORDER,), valid_from=valid_from
-    )
-
-
-def _truncated(table: SourceDeclaration, of: Changes) -> str:
-    """The time at which a version was truncated, or NULL."""
-    time = first_known(table.order)
-    truncations = f"FROM {spark_name(changes_name(table.name))} AS truncations WHERE {TRUNCATES}"
-    own = ", ".join(f"changes.{spark_name(column)}" for column in of.order)
-    return f"(SELECT min({first_known(table.valid_from)}) {truncations} AND {time} > coalesce({own}))"
-
-
-def _until(of: Changes, keys: str) -> str:
-    """The end of a version: the next row's time, or the time of a newer deletion, whichever comes first.
-
-    Rows follow each other by the times from which they hold, even if they arrive late. A deletion has another clock, so
-    it ends only versions that are older by the table's order: a row that comes back later keeps its own time.
-    """
-    at, order = first_known(of.valid_from), first_known(of.order)
-    if at == order:
-        return f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}, {', '.join(of.place)})"
-
-    def least_of_later(times: str, by: Sequence[str]) -> str:
-        later = f"ORDER BY {', '.join(f'{key} DESC' for key in by)} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-        return f"min({times}) OVER (PARTITION BY {keys} {later})"
-
-    next_row = least_of_later(f"CASE WHEN NOT {of.deleted} THEN {at} END", (at, order, *of.place))
-    deletion = least_of_later(f"CASE WHEN {of.deleted} THEN {at} END", (order, *of.place))
-    return f"least({next_row}, {deletion})"
-
-
-def _as_of_change(name: str, kind: Type, table: SourceDeclaration, of: Changes, keys: str) -> str:
-    """A column as of a change. If the change leaves it out: its value in the newest earlier change that has it."""
-    there = None if name in table.unique else is_there(name, kind, table.encodings.placeholder)
-    if there is None:
-        return of.column(name)
-    order = ", ".join((first_known(of.order), *of.place))
-    own = f"CASE WHEN {there} THEN struct({spark_name(name)} AS told) END"
-    until_then = f"ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    return f"(last_value({own}) IGNORE NULLS OVER (PARTITION BY {keys} {until_then})).told"
 
 
 def _with_time(holds: exp.Expr, time: exp.Expr) -> exp.Expr:
@@ -654,59 +574,3 @@ def _without_cast(side: Expr) -> Expr:
 def _relations(expression: Expr) -> set[str]:
     """The relations of the block whose columns an expression names."""
     return {part.relation for part in walk(expression) if isinstance(part, Field) and not part.outer}
-
-
-def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
-    """The generator of a call that makes rows, with its columns."""
-    place, arguments = span(node), [expression(argument, scope) for argument in node.expressions]
-    if node.name.lower() == "stack":
-        arguments = [stacked(arguments, place)]
-    if node.name.lower() == "json_tuple":
-        arguments = [json_fields(arguments, place)]
-        scope.edits.spell(node.expressions[0], clean_json(scope.written(node.expressions[0])))
-    if len(arguments) != 1:
-        raise Wrong(place, f"{node.name}() with {len(arguments)} arguments", f"Write {node.name}(tags).")
-    if is_empty(arguments[0]):
-        raise Wrong(
-            place, f"{node.name}() of an empty array", "Name what it may hold: explode(coalesce(tags, array()))."
-        )
-    return _generator(node.name, arguments[0], names, alias, place)
-
-
-def makes_rows(node: exp.Expr) -> bool:
-    """True for a call that returns several rows per row."""
-    return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
-
-
-def with_generator(relation: Relation | None, generator: Generator) -> Exploded | Constants:
-    """A relation exploded by a generator. Without a relation, the rows are the elements of a literal."""
-    if relation is None:
-        rows = [[element] for element in elements(generator.argument, generator.place)]
-        return table(rows, [name for name, _ in generator.columns], generator.alias, generator.place)
-    if isinstance(relation, Exploded):
-        return replace(relation, generators=(*relation.generators, generator))
-    return Exploded(relation, (generator,), generator.place)
-
-
-def _generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
-    """The generator of a function, with its columns.
-
-    explode(array) names its element, explode(map) its key and value. posexplode puts the position in front. inline,
-    stack and json_tuple name the fields of their elements.
-    """
-    name = function.lower()
-    kind, positions, fields = argument.type, name.startswith("pos"), name.startswith(("inline", "stack", "json"))
-    if kind.name not in ("ARRAY", "MAP") or kind.element is None:
-        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array or a map: split(line, ' ').")
-    if fields and not kind.element.fields:
-        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array of structs.")
-    types = [INT] * positions + ([kind.key] if kind.key is not None else []) + [kind.element]
-    defaults = [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
-    if fields:
-        defaults, types = [name for name, _ in kind.element.fields], [of for _, of in kind.element.fields]
-    chosen_names = names or defaults
-    if len(chosen_names) != len(types):
-        reason = f"{len(chosen_names)} column names, but {name}() has {len(types)}"
-        raise Wrong(place, reason, "Name each column after AS.")
-    columns = tuple(zip(chosen_names, types, strict=True))
-    return Generator(argument, columns, positions, name.endswith("_outer"), alias, place, fields=fields)

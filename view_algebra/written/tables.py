@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import md5
 from types import MappingProxyType
 
 from view_algebra.compiled import (
     CHANGED_ROWS,
     DELETED,
+    LOG_TIME,
     MOVED_FROM,
     SNAPSHOT,
     SOURCE_TIME,
@@ -26,6 +27,7 @@ from view_algebra.compiled import (
 )
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import BOOLEAN, TIMESTAMP, Type
+from view_algebra.typed.keys import FROM, UNTIL
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import parsed, text_of
 
@@ -241,3 +243,81 @@ def as_view(table: SourceDeclaration, passing: Mapping[str, str] = MappingProxyT
         select_text=text_of(select),
         sql=table.sql,
     )
+
+
+def versions(table: SourceDeclaration) -> str:
+    """The versions of a table's rows, each with the bounds of the time in which it holds."""
+    of = _with_order(table, changes(table))
+    keys = ", ".join(map(of.column, table.unique))
+    declared = ", ".join(spark_name(name) for name, _ in table.columns)
+    rows = ", ".join(
+        f"{_as_of_change(name, kind, table, of, keys)} AS {spark_name(name)}" for name, kind in table.columns
+    )
+    at, until = first_known(of.valid_from), _until(of, keys)
+    if table.of_changes:
+        until = f"least({until}, {_truncated(table, of)})"
+    every = f"SELECT {rows}, {at} AS {FROM}, {until} AS {UNTIL}, {of.deleted} AS {DELETED} FROM {of.from_}{of.where}"
+    return f"SELECT {declared}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
+
+
+def _with_order(table: SourceDeclaration, of: Changes) -> Changes:
+    """The changes with one time that orders them: a change after a snapshot's row in the log is newer than it.
+
+    Versions that hold from the source's time follow this order too.
+    """
+    if table.newest_by != "source":
+        return of
+    keys = ", ".join(map(of.column, table.unique))
+    read_at = f"CASE WHEN {SNAPSHOT} THEN {SOURCE_TIME} END"
+    in_the_log = f"ORDER BY {', '.join((LOG_TIME, *of.place))} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    order = f"greatest({first_known(of.order)}, max({read_at}) OVER (PARTITION BY {keys} {in_the_log}))"
+    columns = [f"{of.column(name)} AS {spark_name(name)}" for name, _ in table.columns]
+    times = [name for name in of.valid_from if name not in dict(table.columns)]
+    outputs = ", ".join((*columns, f"{of.deleted} AS {DELETED}", *times, *of.place, f"{order} AS {_ORDER}"))
+    from_ = f"(SELECT {outputs} FROM {of.from_}{of.where}) AS changes"
+    valid_from = (_ORDER,) if of.valid_from[0] == SOURCE_TIME else of.valid_from
+    return replace(
+        of, from_=from_, where="", deleted=DELETED, moved=frozenset(), order=(_ORDER,), valid_from=valid_from
+    )
+
+
+def _truncated(table: SourceDeclaration, of: Changes) -> str:
+    """The time at which a version was truncated, or NULL."""
+    time = first_known(table.order)
+    truncations = f"FROM {spark_name(changes_name(table.name))} AS truncations WHERE {TRUNCATES}"
+    own = ", ".join(f"changes.{spark_name(column)}" for column in of.order)
+    return f"(SELECT min({first_known(table.valid_from)}) {truncations} AND {time} > coalesce({own}))"
+
+
+def _until(of: Changes, keys: str) -> str:
+    """The end of a version: the next row's time, or the time of a newer deletion, whichever comes first.
+
+    Rows follow each other by the times from which they hold, even if they arrive late. A deletion has another clock, so
+    it ends only versions that are older by the table's order: a row that comes back later keeps its own time.
+    """
+    at, order = first_known(of.valid_from), first_known(of.order)
+    if at == order:
+        return f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}, {', '.join(of.place)})"
+
+    def least_of_later(times: str, by: Sequence[str]) -> str:
+        later = f"ORDER BY {', '.join(f'{key} DESC' for key in by)} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+        return f"min({times}) OVER (PARTITION BY {keys} {later})"
+
+    next_row = least_of_later(f"CASE WHEN NOT {of.deleted} THEN {at} END", (at, order, *of.place))
+    deletion = least_of_later(f"CASE WHEN {of.deleted} THEN {at} END", (order, *of.place))
+    return f"least({next_row}, {deletion})"
+
+
+def _as_of_change(name: str, kind: Type, table: SourceDeclaration, of: Changes, keys: str) -> str:
+    """A column as of a change. If the change leaves it out: its value in the newest earlier change that has it."""
+    there = None if name in table.unique else is_there(name, kind, table.encodings.placeholder)
+    if there is None:
+        return of.column(name)
+    order = ", ".join((first_known(of.order), *of.place))
+    own = f"CASE WHEN {there} THEN struct({spark_name(name)} AS told) END"
+    until_then = f"ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    return f"(last_value({own}) IGNORE NULLS OVER (PARTITION BY {keys} {until_then})).told"
+
+
+_ORDER = "kafka_newness"
+"""The time that orders the changes of a key."""
