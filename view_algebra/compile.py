@@ -85,7 +85,7 @@ def _with_published(symbols: Symbols) -> Symbols:
 def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | None = None) -> Catalog:
     """All declarations of a catalog, compiled. `files` holds each `.sql` file's text by its path.
 
-    deployed: sources that another Lamina may have compiled. A stream with UNIQUE keeps its deployed reading
+    deployed: sources that another version of Lamina may have compiled. A stream with UNIQUE keeps its deployed reading
 
     Raises Refused with every mistake: file, line, the author's line with a caret, the reason, the way out.
 
@@ -105,7 +105,7 @@ def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | N
 
 
 def of_today(source: Source) -> Source | None:
-    """A deployed source, compiled by this Lamina, or None if it refuses the declaration."""
+    """A deployed source, compiled by this version of Lamina, or None if it refuses the declaration."""
     try:
         return compile_catalog({"": source.sql}).sources[source.name]
     except Refused:
@@ -121,7 +121,7 @@ def stages(files: Mapping[str, str]) -> Mapping[str, Placed]:
 def avoided(catalog: Catalog, view: str) -> Obstacle | None:
     """The obstacle that makes a view read records below the views in its FROM, or None if it reads their rows.
 
-    None too if this Lamina refuses the declarations, which another one may have deployed.
+    None too if this version of Lamina refuses the declarations, which another one may have deployed.
     """
     declared: dict[str, str] = {}
     wanted = [view]
@@ -140,7 +140,7 @@ def avoided(catalog: Catalog, view: str) -> Obstacle | None:
 
 
 def names_in(declared: Source | View) -> frozenset[str]:
-    """The sources and views that a declaration names. A view computed from records reads only the sources below.
+    """The sources and views that a declaration names, also views whose records are read in place of their rows.
 
     >>> from view_algebra.passes import EXAMPLE
     >>> names_in(compile_catalog({"c.sql": EXAMPLE}).views["top"])
@@ -155,7 +155,7 @@ def _names_in(sql: str) -> frozenset[str]:
 
 
 def _statement(sql: str) -> exp.Expr:
-    """The syntax of one declaration. Raises Refused if this Lamina cannot read it."""
+    """The syntax of one declaration. Raises Refused if this version of Lamina cannot read it."""
     file = File("", sql)
     try:
         with _room_for_nesting():

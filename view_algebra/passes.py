@@ -30,7 +30,7 @@ from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, renamed, walk
 from view_algebra.lineage import copied, lineage
 from view_algebra.placement import obstacles, records_needed
-from view_algebra.records.parsing import PSEUDO_COLUMNS
+from view_algebra.records.parsing import PSEUDO_COLUMNS, TABLE_COLUMNS
 from view_algebra.refusals import HasObstacle, Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
 from view_algebra.split.leaves import Leaf
@@ -97,13 +97,13 @@ class Split:
     typed: the view before
     leaves: the blocks over sources that become cells
     above: the query over their cells
-    retained: the output that says when old rows leave, empty if all stay
+    expires_by: the output that says when old rows leave, empty if all stay
     """
 
     typed: Typed
     leaves: tuple[Leaf, ...]
     above: Query
-    retained: str
+    expires_by: str
 
 
 @dataclass(frozen=True)
@@ -309,11 +309,11 @@ def into_blocks(typed: Typed) -> Split:
     LIMIT 3
     """
     d = typed.declaration
-    shown, retained = retaining(typed.query, d.place) if "retain" in d.properties else ("", typed.query)
-    above, leaves = split_query(as_numbers(retained))
+    expires_by, rows = retaining(typed.query, d.place) if "retain" in d.properties else ("", typed.query)
+    above, leaves = split_query(as_numbers(rows))
     if not leaves and not views_read(above):
         raise Wrong(span(d.select), "the SELECT reads nothing", "Name a source or a view in FROM.")
-    return Split(typed, leaves, above, shown)
+    return Split(typed, leaves, above, expires_by)
 
 
 def views_read(query: Query) -> set[str]:
@@ -366,7 +366,7 @@ def as_texts(whole: Placed, symbols: Symbols) -> View:
         final=final_text(whole),
         reads=reads,
         sources=tuple(sorted(own | through)),
-        retained=split.retained,
+        retained=split.expires_by,
         indexes=indexes(d.properties["index"], split.above, whole.cell_tables, d.place)
         if "index" in d.properties
         else {},

@@ -1,4 +1,4 @@
-"""Placement: the parts of a query that must be computed from records, found before any text is written.
+"""Placement: the parts of a query that must be computed from records, found before Postgres' texts are written.
 
 The blocks over sources are computed by Spark, record by record. Everything above their cells is computed by Postgres.
 A part above the cells that Postgres does not compute as Spark does is an obstacle. So is an order of events that the
@@ -44,7 +44,7 @@ def records_needed(query: Query) -> Iterator[Obstacle]:
 
 
 def obstacles(query: Query) -> Iterator[Obstacle]:
-    """The obstacles to computing a query over cells and views in Postgres, in the order of its text."""
+    """The obstacles to computing a query over cells and views in Postgres. Those in FROM come first."""
     if isinstance(query, Combined):
         yield from obstacles(query.left)
         yield from obstacles(query.right)

@@ -14,6 +14,7 @@ from typing import cast as typed
 from sqlglot import exp
 
 from view_algebra.language.expressions import (
+    NULL,
     Aggregate,
     Call,
     Combined,
@@ -21,6 +22,7 @@ from view_algebra.language.expressions import (
     Expr,
     Field,
     Nested,
+    Order,
     Output,
     Query,
     Relation,
@@ -140,6 +142,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     order = tuple(sort_keys(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
     if distinct := is_distinct(node, outputs):
         refuse_windows_in_order(order, node)
+        _refuse_hidden_order(order, outputs)
     limit, offset = limit_of(node)
     above = [o.expression for o in outputs] + [o.expression for o in order]
     above += [generator.argument for generator in scope.generators]
@@ -427,6 +430,15 @@ def is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
             way_out = "Write GROUP BY session_window(…), and select session_window.start and session_window.end."
         raise Wrong(session.place or span(node), "SELECT DISTINCT of sessions", way_out)
     return distinct is not None
+
+
+def _refuse_hidden_order(order: Sequence[Order], outputs: Sequence[Output]) -> None:
+    """Refuses ORDER BY of DISTINCT rows by other than their columns."""
+    columns = {output.expression: NULL for output in outputs}
+    for part in (part for key in order for part in walk(rewrite(key.expression, columns.get))):
+        if isinstance(part, (Field, Aggregate, Windowed, Subquery)):
+            way_out = "Select it, or leave DISTINCT out."
+            raise Wrong(part.place, "ORDER BY reads what SELECT DISTINCT leaves out", way_out)
 
 
 def combined(node: exp.SetOperation, outside: Outside) -> Query:

@@ -1,8 +1,9 @@
 """The third writer: the SELECT that `lamina check` runs in Spark, against which the texts of a view are compared.
 
 It is the author's own, edited where Spark's result would be undefined. Typing never writes to the author's syntax:
-`Edits` collects, as values, what Spark shall read at a node, and applies them to a copy. This module shares nothing
-with the writers of a view's texts.
+`Edits` collects, as values, what Spark shall read at a node, and applies them to a copy. This module imports none of
+the writers of a view's texts. But the guards in the edits are those of `language/`, so `lamina check` cannot find a
+mistake in them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Writes a table as a view of its changes: every key's newest record, unless that record deletes the row.
+"""A table as SQL over its changes: its rows, and the versions of its rows.
 
-Debezium's placeholders for long values that a change in Postgres left unchanged, which are not logged again.
-
-A placeholder is a text. Other types have its bytes, numbers from its bytes, or a fixed value.
+A row is a key's newest record, unless that record deletes it. Debezium writes a placeholder for a long value that a
+change in Postgres left unchanged, because the log does not repeat it. A placeholder is a text. A column of another type
+has the bytes of the text, numbers made of these bytes, or a fixed value.
 """
 
 from __future__ import annotations

@@ -49,7 +49,6 @@ from view_algebra.language.quoting import postgres_name
 from view_algebra.language.time_windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, by_bounds, hops_of
 from view_algebra.language.types import BIGINT, BOOLEAN, COLLATED, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.language.walks import above_cells, parts, rewrite, rewritten, walk
-from view_algebra.refusals import Wrong
 
 
 def postgres(value: Query, tables: Sequence[str]) -> str:
@@ -103,11 +102,6 @@ def _ordered_around(value: Select) -> Select:
     outputs = tuple(Output(o.name or f"column_{n}", o.expression) for n, o in enumerate(value.outputs, 1))
     fields = {o.expression: Field("", (o.name,), o.expression.type) for o in outputs}
     order = tuple(replace(o, expression=rewrite(o.expression, fields.get)) for o in value.order)
-    for part in (part for o in order for part in walk(o.expression)):
-        if isinstance(part, (Field, Aggregate, Windowed, Subquery)) and part not in fields.values():
-            raise Wrong(
-                part.place, "ORDER BY reads what SELECT DISTINCT leaves out", "Select it, or leave DISTINCT out."
-            )
     rows = Nested(replace(value, outputs=outputs, order=(), limit=None, offset=None), "rows")
     shown = tuple(Output(o.name, Field("", (o.name,), o.expression.type)) for o in outputs)
     return Select(shown, rows, order=order, limit=value.limit, offset=value.offset, place=value.place)
