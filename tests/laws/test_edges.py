@@ -255,8 +255,8 @@ def test_a_text_that_postgres_cannot_hold_is_replaced_before_it_is_computed_with
         {"id": 3, "j": '{"a": "x"}', "h": "41", "n": 65, "u": "A"},
         {"id": 4, "j": "{}"},
     ]
-    wrong = wrong_rows(engines, TEXTS, {"s": [json.dumps(each).encode() for each in texts]}, OF_TEXTS)
-    assert wrong == {}, "\n\n".join(f"{name}: {each}" for name, each in wrong.items())
+    wrong = wrong_rows(engines, TEXTS, {"s": [json.dumps(record).encode() for record in texts]}, OF_TEXTS)
+    assert wrong == {}, "\n\n".join(f"{name}: {rows}" for name, rows in wrong.items())
 
 
 SPANS = """

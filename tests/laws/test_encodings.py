@@ -187,7 +187,9 @@ def test_a_decimal_is_base64_unless_it_has_a_point(engines: Engines) -> None:
     }
     cases = [*texts.items(), *numbers.items()]
     decimals = of_decimals(engines, "DECIMAL(12, 2)", [value for value, _ in cases])
-    assert dict(zip((str(value) for value, _ in cases), decimals, strict=True)) == {str(v): told for v, told in cases}
+    assert dict(zip((str(value) for value, _ in cases), decimals, strict=True)) == {
+        str(value): decimal for value, decimal in cases
+    }
 
 
 def test_digits_alone_are_not_a_decimal_without_places_until_the_mode_is_declared(engines: Engines) -> None:
@@ -731,8 +733,8 @@ def test_changes_are_counted_and_tables_over_them_are_right(engines: Engines) ->
     ]
     batches = {
         "changes": [changes[:3], changes[3:]],
-        "orders": [[each] for each in changes],
-        "flat": [[each] for each in flat],
+        "orders": [[change] for change in changes],
+        "flat": [[change] for change in flat],
     }
     assert engines.differing(catalog, batches) == {}
     shown = {

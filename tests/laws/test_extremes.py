@@ -89,8 +89,8 @@ def calls(row: Function) -> Iterator[str]:
         kinds = [*needed, *(kind.rstrip("*?") for kind in row.takes[len(needed) :][:more])]
         arguments = [ARGUMENTS[kind] for kind in kinds]
         told_apart = [SECONDS.get(a, a) if a in arguments[:n] else a for n, a in enumerate(arguments)]
-        for each in dict.fromkeys((tuple(arguments), tuple(told_apart))):
-            yield f"{row.name}({', '.join(each)})"
+        for taken in dict.fromkeys((tuple(arguments), tuple(told_apart))):
+            yield f"{row.name}({', '.join(taken)})"
 
 
 MORE = [
@@ -149,11 +149,11 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
     wrong: dict[str, str] = {}
     for of in ("s", "r"):
         rows_of_it = [row for row in ROWS if row.above or of == "s"]
-        expressions = dict.fromkeys([*(each for row in rows_of_it for each in calls(row)), *MORE])
+        expressions = dict.fromkeys([*(call for row in rows_of_it for call in calls(row)), *MORE])
         taken = list(accepted(source + rows, expressions, of))
         assert len(taken) > 300
         for start in range(0, len(taken), 60) if of == "r" else ():
-            wrong |= {f"{each}, read": why for each, why in failing(read_above, taken[start : start + 60]).items()}
+            wrong |= {f"{call}, read": why for call, why in failing(read_above, taken[start : start + 60]).items()}
         for check in (False, True) if of == "s" else (True,):
 
             def answer(some: Sequence[str], of: str = of, check: bool = check) -> None:
@@ -161,5 +161,5 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
 
             for start in range(0, len(taken), 60):
                 failures = failing(answer, taken[start : start + 60])
-                wrong |= {f"{each} of {of}{', checked' if check else ''}": why for each, why in failures.items()}
+                wrong |= {f"{call} of {of}{', checked' if check else ''}": why for call, why in failures.items()}
     assert wrong == {}

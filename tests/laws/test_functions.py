@@ -235,7 +235,7 @@ NARROWER = {"d": ("c", "w", "i", "ti"), "l": ("i", "ti"), "i": ("ti", "si"), "ts
 
 def narrower() -> list[str]:
     """Calls with one argument of another type than the row's own, where that is taken."""
-    found = dict.fromkeys(
+    candidates = dict.fromkeys(
         f"{row.name}({', '.join([*own[:at], other, *own[at + 1 :]])})"
         for row in ROWS
         if row.above and row.name not in SPECIAL
@@ -243,12 +243,12 @@ def narrower() -> list[str]:
         for at, name in enumerate(own)
         for other in NARROWER.get(name, ())
     )
-    return list(accepted(f"{source()}CREATE VIEW r AS {OF_S};", found, of="r"))
+    return list(accepted(f"{source()}CREATE VIEW r AS {OF_S};", candidates, of="r"))
 
 
 def texts_made(above: bool) -> list[str]:
     """Calls with no text where one is expected, or with a text where a number or a time is, where that is taken."""
-    found = dict.fromkeys(
+    candidates = dict.fromkeys(
         f"{row.name}({', '.join([*own[:at], other, *own[at + 1 :]])})"
         for row in ROWS
         if (row.above if above else not row.above_only) and row.name not in SPECIAL
@@ -261,7 +261,7 @@ def texts_made(above: bool) -> list[str]:
             else ("read",) * (kind in ("double", "date"))
         )
     )
-    return list(accepted(f"{source()}CREATE VIEW r AS {OF_S};", found, of="r" if above else "s"))
+    return list(accepted(f"{source()}CREATE VIEW r AS {OF_S};", candidates, of="r" if above else "s"))
 
 
 def functions() -> list[str]:
@@ -348,15 +348,15 @@ EXPRESSIONS = {
         "day2 + 3",
         "EXTRACT(YEAR FROM ts)",
         *(
-            f"date_format(ts, '{each}')"
-            for each in ("EEEE, d MMMM y", "EEE dd-MMM-yy h:mm a", "Q D DDD H m s S SSS SSSSSS")
+            f"date_format(ts, '{form}')"
+            for form in ("EEEE, d MMMM y", "EEE dd-MMM-yy h:mm a", "Q D DDD H m s S SSS SSSSSS")
         ),
-        *(f"next_day(day2, '{each}')" for each in ("MO", "tue", "Wednesday", "th", "FRI", "sa", "SUN")),
+        *(f"next_day(day2, '{day}')" for day in ("MO", "tue", "Wednesday", "th", "FRI", "sa", "SUN")),
         "date_add(ts, 1) > day",
         "add_months(day2, ti)",
         "add_months(day2, -13)",
         *(f"months_between({a}, {b})" for a, b in itertools.product(("ts", "day", "day2"), repeat=2)),
-        *(f"make_date({each})" for each in ("2000 + ti, 2, 29", "2023, ti, 31", "2024, 2, si")),
+        *(f"make_date({parts})" for parts in ("2000 + ti, 2, 29", "2023, ti, 31", "2024, 2, si")),
         "last_day(ts)",
         *(f"date_trunc('{unit}', ts)" for unit in ("year", "quarter", "month", "week", "day", "minute", "second")),
     ],
@@ -563,12 +563,12 @@ def test_a_value_that_is_not_a_text_is_read_as_spark_writes_it_below_the_aggrega
 def test_an_expression_above_the_aggregation_has_the_type_and_value_that_spark_gives_it(
     engines: Engines, kind: str
 ) -> None:
-    made: dict[str, Callable[[], list[str]]] = {
+    generated: dict[str, Callable[[], list[str]]] = {
         "functions": functions,
         "narrower": narrower,
         "texts made": partial(texts_made, above=True),
     }
-    above = made[kind]() if kind in made else EXPRESSIONS[kind]
+    above = generated[kind]() if kind in generated else EXPRESSIONS[kind]
     views = {"rows_of_s": OF_S}
     for start in range(0, len(above), 40):
         columns = [f"{call} AS c{n}" for n, call in enumerate(above[start : start + 40])]

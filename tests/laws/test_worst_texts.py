@@ -44,7 +44,7 @@ QUOTED = ['"' + " " * M, '"' * M, '"' + r"\n" * (M // 2), '"9' * (M // 2), '"' +
 REPEATED = ("9", " ", "\\", "\uf8ff", "'", "[", ",", "1.5,", '"{"', '"a":')
 OF_FIELDS = [
     *QUOTED,
-    *(each * (M // len(each)) for each in REPEATED),
+    *(text * (M // len(text)) for text in REPEATED),
     *(begins + "9" * M for begins in (":", "\uf8ff", '"\uf8ff', '"{', "-", "9.", ".", "1e")),
     *(begins + ",234" * (M // 4) for begins in ("1", "\uf8ff1", ":")),
     *("9" + " " * M + "x", "\uf8ff9" + "\0" * M + "x", '"' + "\uf8ff9" * (M // 2)),
@@ -115,7 +115,9 @@ def handed_to_spark(catalog: Catalog) -> set[str]:
 
 
 def test_no_regular_expression_of_ours_recurses_or_searches_without_end(engines: Engines) -> None:
-    assert handed_to_spark(compile_catalog({"s.sql": CATALOG})) <= {constant(Constant(each, STRING)) for each in OURS}
+    assert handed_to_spark(compile_catalog({"s.sql": CATALOG})) <= {
+        constant(Constant(pattern, STRING)) for pattern in OURS
+    }
     assert [pattern for pattern in OURS if endless(pattern) is not None] == []
     for texts in {id(texts): texts for texts in OURS.values()}.values():
         calls = [f"s RLIKE {constant(Constant(pattern, STRING))}" for pattern in OURS if OURS[pattern] is texts]
