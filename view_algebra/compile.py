@@ -24,8 +24,8 @@ from view_algebra.language.above import GROUP_BELOW, Obstacle
 from view_algebra.language.quoting import postgres_name, spark_name, spark_path
 from view_algebra.language.types import DATE, TIMESTAMP
 from view_algebra.passes import Placed, Symbols, compile_view, final_text, placed, views_read
+from view_algebra.records.decoding import FieldOptions
 from view_algebra.records.duplicates import counted_text, ids_text
-from view_algebra.records.fields import FieldOptions
 from view_algebra.records.parsing import PrimaryKey, parse_text
 from view_algebra.refusals import File, HasObstacle, Mistake, Wrong, refuse_all, span, suggestion
 from view_algebra.typed.events import passed_by_table

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
-from view_algebra.language.encodings import DAY, DECIMAL, SEMANTIC, UNITS, Encodings, as_json
+from view_algebra.language.encodings import DAY, DECIMAL, PLAIN, SEMANTIC, UNITS, Encodings, as_json
 from view_algebra.language.limits import TIME_ALONE, mapped
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, Type, inside
@@ -100,18 +100,35 @@ class _SharedColumns:
 
 
 @dataclass(frozen=True)
-class ColumnDecoding:
-    """Decodes the columns of one source.
+class FieldOptions:
+    """A source's options for reading fields.
 
-    names: the fields of columns whose names differ
-    empty: an empty text is NULL for a time or a number
-    nulls: an unreadable field is NULL, and its reason is listed with others
+    nulls: an unreadable field is NULL, and the record counts
+    empty: an empty text means NULL for a number or a time, and `[]` means NULL for an object
+    names: the JSON fields of columns whose names differ
+    encodings: the types that are read as a VARIANT and decoded afterwards
     """
 
-    encodings: Encodings
-    names: Mapping[str, str] = field(default_factory=dict)
-    empty: bool = False
     nulls: bool = False
+    empty: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    encodings: Encodings = PLAIN
+
+    def name(self, column: str) -> str:
+        """The field that a column is read from."""
+        return self.names.get(column, column)
+
+
+@dataclass(frozen=True)
+class ColumnDecoding:
+    """Decodes the columns of one source."""
+
+    options: FieldOptions
+
+    @property
+    def encodings(self) -> Encodings:
+        """The types that are read as a VARIANT, and their encodings."""
+        return self.options.encodings
 
     def needed(self, columns: Columns) -> bool:
         """True if there is something to decode."""
@@ -248,7 +265,7 @@ class ColumnDecoding:
 
     def _leaf(self, leaf: _Leaf) -> str:
         name, value = spark_text(leaf.name), leaf.value
-        if self.empty and leaf.group != "bytes":  # an empty text is zero bytes
+        if self.options.empty and leaf.group != "bytes":  # an empty text is zero bytes
             is_empty = f"try_variant_get({value}, '$', 'STRING') RLIKE {spark_text(EMPTY)}"
             value = f"CASE WHEN NOT coalesce({is_empty}, false) THEN {value} END"
         parts = [f"'v', {value}, 'name', {name}, 'schema', {self._schema(leaf)}"]
@@ -264,7 +281,7 @@ class ColumnDecoding:
         """The field's entry in the record's schema, or NULL without a schema, or for a nested field."""
         within = (("before",), ("after",)) if self.encodings.envelope else ((),)
         if self.encodings.has_schema and leaf.path[:-1] in within:
-            name = leaf.path[-1] if self.encodings.envelope else self.names.get(leaf.path[-1], leaf.path[-1])
+            name = leaf.path[-1] if self.encodings.envelope else self.options.name(leaf.path[-1])
             return f"{FIELDS}[{spark_text(name)}]"
         return f"CAST(NULL AS {FIELD_TYPE})"
 
@@ -272,13 +289,13 @@ class ColumnDecoding:
         """Microseconds of a unit in the declaration, or NULL."""
         if leaf.path in _ENVELOPE and self.encodings.envelope:
             return f"{UNITS[leaf.path[-1].removeprefix('ts_')]}BD"
-        if unit := _CHANGE_TIME.match(self.names.get(leaf.path[0], leaf.path[0])):
+        if unit := _CHANGE_TIME.match(self.options.name(leaf.path[0])):
             return f"{UNITS[unit[1]]}BD"
         micros = self.encodings.microseconds(leaf.kind)
         return f"{micros}BD" if micros else "NULL"
 
     def _wrong(self, leaf: _Leaf) -> str:
-        wanted = f"{'' if self.nulls else WRONG}{leaf.name} is no {(leaf.declared or leaf.kind).spark}"
+        wanted = f"{'' if self.options.nulls else WRONG}{leaf.name} is no {(leaf.declared or leaf.kind).spark}"
         if leaf.group == "times":
             return wanted
         mode = "decimal.handling.mode" if leaf.group == "decimals" else "binary.handling.mode"

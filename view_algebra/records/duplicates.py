@@ -6,13 +6,9 @@ were counted already. The batch layer takes the least copy of each event among a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import DOUBLE, FLOAT, Type
-
-Columns = Sequence[tuple[str, Type]]
-"""The columns of UNIQUE, with their types."""
+from view_algebra.records.decoding import Columns
 
 DIGITS = 32
 """Hexadecimal digits kept of an id's SHA-256 (16 bytes): two of 10^12 events collide once in 10^15 cases."""
@@ -21,9 +17,11 @@ DIGITS = 32
 def ids_text(columns: Columns) -> str:
     """Spark SQL over the view `records` (the output of `Source.parse`): every good record's id and position.
 
-    `id`: the SHA-256 of its values, each after its length, cut to 16 bytes, in hexadecimal digits. `at`: Kafka's
-    timestamp in microseconds since 1970. `content`: a fingerprint of the record's value. A record with a NULL among the
-    values has no copies, and is not listed.
+    id: the SHA-256 of its values in the columns of UNIQUE, each after its length, cut to 16 bytes, in hexadecimal
+    at: Kafka's timestamp in microseconds since 1970
+    content: a fingerprint of the record's value
+
+    A record with a NULL among the values has no copies, and is not listed.
     """
     values = ", ".join(f"length({text}), ':', {text}" for text in (_text(name, kind) for name, kind in columns))
     return f"""SELECT

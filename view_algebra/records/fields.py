@@ -12,14 +12,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from view_algebra.compiled import NULLED
 from view_algebra.language.encodings import PLAIN, Encodings, as_json
 from view_algebra.language.limits import TIME_ALONE, mapped, permissive
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type
-from view_algebra.records.decoding import CORRUPT, DIGITS_ALONE, EMPTY, WRONG, Columns, digits_alone, without_unit
+from view_algebra.records.decoding import (
+    CORRUPT,
+    DIGITS_ALONE,
+    EMPTY,
+    WRONG,
+    Columns,
+    FieldOptions,
+    digits_alone,
+    without_unit,
+)
 
 _AS_LONG = "CAST(conv(hex(kafka_key), 16, -10) AS BIGINT)"
 """The bits of a key."""
@@ -123,26 +132,6 @@ PATTERNS = (
     *(_TRUE, _FALSE, _NO_TIME, _WITHOUT_ZONE, EMPTY, _NOTHING, _IS_NUMBER, _IS_NESTED, _NO_BASE64),
 )
 """Every regular expression that the second reading passes to Spark."""
-
-
-@dataclass(frozen=True)
-class FieldOptions:
-    """A source's options for reading fields.
-
-    nulls: an unreadable field is NULL, and the record counts
-    empty: an empty text means NULL for a number or a time, and `[]` means NULL for an object
-    names: the JSON fields of columns whose names differ
-    encodings: the types that are read as a VARIANT and decoded afterwards
-    """
-
-    nulls: bool = False
-    empty: bool = False
-    names: Mapping[str, str] = field(default_factory=dict)
-    encodings: Encodings = PLAIN
-
-    def name(self, column: str) -> str:
-        """The field that a column is read from."""
-        return self.names.get(column, column)
 
 
 def json_read(text: str, columns: Columns, options: FieldOptions, modes: str = "") -> str:

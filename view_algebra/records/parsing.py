@@ -43,12 +43,11 @@ from view_algebra.language.limits import (
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
 from view_algebra.records import debezium
-from view_algebra.records.decoding import CORRUPT, UNDECODED, WRONG, ColumnDecoding, Columns
+from view_algebra.records.decoding import CORRUPT, UNDECODED, WRONG, ColumnDecoding, Columns, FieldOptions
 from view_algebra.records.fields import (
     NUMERIC_KEYS,
     THOUSANDS,
     Again,
-    FieldOptions,
     decimals_lose_digits,
     json_read,
     leaves,
@@ -280,7 +279,7 @@ class _Row:
     @property
     def decoding(self) -> ColumnDecoding:
         """The decoding of its columns."""
-        return ColumnDecoding(self.encodings, self.options.names, self.options.empty, self.options.nulls)
+        return ColumnDecoding(self.options)
 
     @property
     def needed(self) -> Sequence[str]:
