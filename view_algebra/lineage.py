@@ -78,9 +78,9 @@ def _copied(relation: Relation | None, owner: str, name: str) -> tuple[str, str]
 
 def _lineage(column: str, expression: Expr, below: Below) -> Lineage:
     parts: list[Lineage] = []
-    for part in walk(_as_written(expression)):
+    for part in walk(_without_event_order(expression)):
         if isinstance(part, Aggregate):
-            parts.append(Lineage(column, (), (_written(part),)))
+            parts.append(Lineage(column, (), (_author_text(part),)))
         elif isinstance(part, Subquery):
             parts += lineage(part.query)
         elif isinstance(part, Field) and (origin := below(part.relation, part.path[0].lower())) is not None:
@@ -120,7 +120,7 @@ def _either(first: Below, second: Below) -> Below:
     return lambda owner, name: first(owner, name) or second(owner, name)
 
 
-def _as_written(expression: Expr) -> Expr:
+def _without_event_order(expression: Expr) -> Expr:
     """An expression without the order of events, which the author need not write."""
 
     def change(part: Expr) -> Expr | None:
@@ -155,7 +155,7 @@ def _ordered_by(arguments: Sequence[Expr]) -> Iterator[Expr]:
     yield from (twice.get(e, e) for e, after in pairs if after not in twice or e in twice)  # type: ignore[arg-type]
 
 
-def _written(aggregate: Aggregate) -> str:
+def _author_text(aggregate: Aggregate) -> str:
     """An aggregate in the author's syntax."""
     arguments = [_text(a) for a in aggregate.arguments] or ["*"]
     condition = "" if aggregate.condition is None else f" FILTER (WHERE {_text(aggregate.condition)})"

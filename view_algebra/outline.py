@@ -1,6 +1,6 @@
-"""A typed query and its split as lines for people: the result of each pass.
+"""A typed query and its split as lines, for tests and for the examples in `passes.py`.
 
-No engine reads it. Types are shown where SQL hides them, keys of ORDER BY that break ties are marked, and the values
+No engine reads them. Types are shown where SQL hides them, keys of ORDER BY that break ties are marked, and the values
 that a block keeps in its cells have a line of their own.
 """
 

@@ -94,11 +94,11 @@ def spark(expression: Expr, least: int = 0) -> str:
     >>> spark(Call("*", (Call("+", (a, b), BIGINT), b), BIGINT))
     '(a + payload.`user-id`) * payload.`user-id`'
     """
-    text, binds = _written(expression)
+    text, binds = _text_and_precedence(expression)
     return f"({text})" if binds < least else text
 
 
-def _written(expression: Expr) -> tuple[str, int]:
+def _text_and_precedence(expression: Expr) -> tuple[str, int]:
     match expression:
         case Constant():
             return constant(expression), _ATOM
@@ -145,7 +145,7 @@ def _unguarded(call: Call) -> tuple[str, int]:
     if name == NOW:
         raise Wrong(call.place, "the clock below the aggregation, where records are read at any time", _ABOVE)
     if name == "cast" and call.implicit:
-        return _written(arguments[0])
+        return _text_and_precedence(arguments[0])
     binds = _BINDS.get(name, _ATOM)
     form = _FORMS.get(name)
     if form is not None:

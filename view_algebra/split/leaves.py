@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as Choice
 
-from view_algebra.compiled import PLAIN, Cost, source_name
+from view_algebra.compiled import ONLY, PLAIN, Cost, source_name
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS, TypedPartial, partials_of
 from view_algebra.language.expressions import (
@@ -56,7 +56,7 @@ class Names:
     """The names in use, including those of the columns that every cell table has."""
 
     def __init__(self) -> None:
-        self._taken = {"touched", "only_one", SESSION_START, SESSION_END, BEGINS, BEYOND, *SYSTEM_COLUMNS}
+        self._taken = {"touched", ONLY, SESSION_START, SESSION_END, BEGINS, BEYOND, *SYSTEM_COLUMNS}
 
     def give(self, wanted: str) -> str:
         """Reserves the wanted name, with a number if it is in use, and returns it."""

@@ -32,7 +32,7 @@ _IN_POSTGRES = {
 }
 
 
-Columns = Sequence[tuple[str, tuple[str, str] | None]]
+ShownColumns = Sequence[tuple[str, tuple[str, str] | None]]
 """Columns, with the first and the last time shown for columns of times."""
 
 
@@ -76,7 +76,7 @@ def _cell_keys(query: Query, keys: Collection[str]) -> frozenset[int]:
 
 
 def _shown(
-    text: str, shown: Columns, leaving: Collection[int], instead: Mapping[str, str] = MappingProxyType({})
+    text: str, shown: ShownColumns, leaving: Collection[int], instead: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     columns = ((name, years if n in leaving else None) for n, (name, years) in enumerate(shown))
     joined = ",\n  ".join(instead.get(name) or _column(name, years) for name, years in columns)

@@ -264,11 +264,11 @@ def _balanced(text: str) -> bool:
 
 def expression(value: Expr, writer: Writer, least: int = 0) -> str:
     """An expression as Postgres SQL, in parentheses if it binds less tightly than `least`."""
-    text, binds = _written(value, writer)
+    text, binds = _text_and_precedence(value, writer)
     return f"({text})" if binds < least else text
 
 
-def _written(value: Expr, writer: Writer) -> tuple[str, int]:
+def _text_and_precedence(value: Expr, writer: Writer) -> tuple[str, int]:
     match value:
         case Constant():
             return constant(value), ATOM
@@ -382,7 +382,7 @@ def _like(call: Call, writer: Writer) -> tuple[str, int]:
 
 def _cast(call: Call, writer: Writer) -> tuple[str, int]:
     if is_left_out(call):
-        return _written(call.arguments[0], writer)
+        return _text_and_precedence(call.arguments[0], writer)
     template = cast_template(call)
     assert template is not None
     text, _ = filled(template, call, writer)
