@@ -18,8 +18,8 @@ from typing import Literal
 from sqlglot import exp
 
 from view_algebra.compiled import CellTable, Column, Source, View, changes_name, stem
-from view_algebra.engines.postgres.queries import postgres
-from view_algebra.engines.postgres.values import with_lengths
+from view_algebra.engines.postgres.query_texts import postgres
+from view_algebra.engines.postgres.value_texts import with_lengths
 from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import ADDITIVE, COUNTS, MOMENTS
 from view_algebra.language.expressions import Aggregate, Call, Query, Read, Select, Stream
@@ -37,7 +37,7 @@ from view_algebra.split.leaves import Leaf
 from view_algebra.split.reading import with_bounds
 from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
-from view_algebra.texts.cells import cell_table, fingerprint, indexes, longest_text
+from view_algebra.texts.cell_tables import cell_table, fingerprint, indexes, longest_text
 from view_algebra.typed.keys import sorting, ties, unique_keys
 from view_algebra.typed.names import Columns, Context, Keys, Outside, Scope, Sorting
 from view_algebra.typed.queries import query

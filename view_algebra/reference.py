@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
-from view_algebra.engines.postgres.values import OF_ELEMENTS
+from view_algebra.engines.postgres.value_texts import OF_ELEMENTS
 from view_algebra.language.aggregates import (
     AGGREGATES,
     BY_BUCKETS,
@@ -19,7 +19,7 @@ from view_algebra.language.functions import FUNCTIONS, KINDS, NON_DETERMINISTIC,
 from view_algebra.language.times import MOST_ELEMENTS, TIMED
 from view_algebra.language.types import postgres_types
 from view_algebra.records.parsing import PSEUDO_COLUMNS
-from view_algebra.texts.cells import INDEXED_BYTES
+from view_algebra.texts.cell_tables import INDEXED_BYTES
 from view_algebra.typed.calls import MOST_PANES
 from view_algebra.typed.nested import LAMBDAS
 from view_algebra.typed.sugar import CASTS, COMPUTED, FIELDS, MAKERS

@@ -10,7 +10,7 @@ import pytest
 
 from view_algebra import Refused, compile_catalog
 from view_algebra.compile import avoided, names_in, stages, under_another_name
-from view_algebra.engines.postgres.expressions import FORMS
+from view_algebra.engines.postgres.expression_texts import FORMS
 from view_algebra.language.above import WRITTEN
 
 CASES = Path(__file__).parent / "placement.sql"

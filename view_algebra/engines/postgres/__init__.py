@@ -1,5 +1,5 @@
 """Writes typed queries as Postgres SQL with Spark's meaning, which runs above the aggregation.
 
-`queries` writes queries, `expressions` the expressions in them, `values` their numbers, times and nested values. These
-modules call each other through a `writing.Writer`.
+`query_texts` writes queries, `expression_texts` the expressions in them, `value_texts` their numbers, times and nested
+values. These modules call each other through a `Writer`.
 """

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from view_algebra.engines.postgres.expressions import expression
-from view_algebra.engines.postgres.values import from_json, hops, length, origin
-from view_algebra.engines.postgres.writing import (
+from view_algebra.engines.postgres.expression_texts import expression
+from view_algebra.engines.postgres.value_texts import from_json, hops, length, origin
+from view_algebra.engines.postgres.writer import (
     AND,
     CAST,
     Writer,

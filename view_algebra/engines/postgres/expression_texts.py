@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from view_algebra.engines.postgres.values import (
+from view_algebra.engines.postgres.value_texts import (
     OF_ELEMENTS,
     arithmetic,
     average,
@@ -33,7 +33,7 @@ from view_algebra.engines.postgres.values import (
     window_end,
     window_start,
 )
-from view_algebra.engines.postgres.writing import (
+from view_algebra.engines.postgres.writer import (
     AND,
     ATOM,
     CAST,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from view_algebra.engines.postgres.writing import ADD, ATOM, CAST, MULTIPLY, OTHER, Writer, bare_value, constant
+from view_algebra.engines.postgres.writer import ADD, ATOM, CAST, MULTIPLY, OTHER, Writer, bare_value, constant
 from view_algebra.language.expressions import Call, Constant, Expr, Field, literal_text
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.times import MONTHS
