@@ -62,39 +62,45 @@ def query(value: Query, writer: Writer) -> str:
         return _combined(value, writer)
     if value.distinct and not {o.expression for o in value.order} <= {o.expression for o in value.outputs}:
         return query(_ordered_around(value), writer)
-    where, from_ = value.where, ""
-    relation = value.relation
-    if isinstance(relation, Cells):
-        table = f"cells.{postgres_name(writer.tables[relation.table])}"
-        if any(isinstance(part, Subquery) and part.correlated for part in parts(value)):
-            table += f" AS {writer.alias(relation.alias)}"
-        from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
-        value, where = _bare(value, relation.alias)
-    elif relation is not None:
-        from_ = _relation(above_cells(relation), writer)
-        if isinstance(relation, Named):
-            value, where = _bare(value, relation.alias)
+    from_, value = _from(value, writer)
     writer = replace(writer, grouped=value.group or ())
     lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
     lines.append(",\n".join(f"  {output(o, writer, number)}" for number, o in enumerate(value.outputs, 1)))
     if from_:
         lines.append(f"FROM {from_}")
-    if where is not None:
-        lines.append(f"WHERE {writer.text(where)}")
+    if value.where is not None:
+        lines.append(f"WHERE {writer.text(value.where)}")
     if value.group:
-        lines.append(
-            "GROUP BY " + ", ".join(writer.text(e, CAST if isinstance(e, Constant) else 0) for e in value.group)
-        )
+        keys = (writer.text(key, CAST if isinstance(key, Constant) else 0) for key in value.group)
+        lines.append(f"GROUP BY {', '.join(keys)}")
     if value.having is not None:
         lines.append(f"HAVING {writer.text(value.having)}")
+    return "\n".join(lines + _ending(_order_by(value, writer), value.limit, value.offset))
+
+
+def _from(value: Select, writer: Writer) -> tuple[str, Select]:
+    """The relations that a block reads, and the block. Columns of a single relation need no alias in it."""
+    relation = value.relation
+    if relation is None:
+        return "", value
+    if isinstance(relation, Cells):
+        table = f"cells.{postgres_name(writer.tables[relation.table])}"
+        if any(isinstance(part, Subquery) and part.correlated for part in parts(value)):
+            table += f" AS {writer.alias(relation.alias)}"
+        text = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
+    else:
+        text = _relation(above_cells(relation), writer)
+    return text, _bare(value, relation.alias) if isinstance(relation, Named) else value
+
+
+def _order_by(value: Select, writer: Writer) -> list[str]:
     numbered = [*enumerate(value.outputs, 1)]
     named = {o.expression: _name(o, n) for n, o in reversed(numbered) if not isinstance(o.expression, Constant)}
     shown = {o.name for o in value.outputs}
     # A bare number would be the position of a column.
     order = [key for key in by_bounds(value.order) if not isinstance(bare_value(key.expression), Constant)]
     names = [named[e] if (e := o.expression) in named else _hidden(e, writer, shown) for o in order]
-    keys = [ordering(o, writer, name) for o, name in zip(order, names, strict=True)]
-    return "\n".join(lines + _ending(keys, value.limit, value.offset))
+    return [ordering(o, writer, name) for o, name in zip(order, names, strict=True)]
 
 
 def _ordered_around(value: Select) -> Select:
@@ -113,7 +119,7 @@ def _hidden(column: Expr, writer: Writer, shown: set[str]) -> str | None:
     return f"coalesce({writer.text(column)})" if hides else None
 
 
-def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
+def _bare(value: Select, alias: str) -> Select:
     """A block over one relation, whose columns need no alias."""
 
     def strip(part: Expr) -> Expr | None:
@@ -123,8 +129,7 @@ def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
             return replace(part, operand=None if part.operand is None else rewrite(part.operand, strip))
         return None
 
-    value = rewritten(value, strip)
-    return value, value.where
+    return rewritten(value, strip)
 
 
 def _ending(keys: list[str], limit: int | None, offset: int | None) -> list[str]:
