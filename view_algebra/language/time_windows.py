@@ -126,7 +126,7 @@ def hops_of(key: Call) -> Hops:
     return window
 
 
-def put_together(group: Sequence[Expr]) -> Call | None:
+def assembled_window(group: Sequence[Expr]) -> Call | None:
     """The group key that is a hopping window or a session, or None."""
     windows = [key for key in group if pane(key) != key]
     if windows and (len(windows) > 1 or pane(windows[0]) in group):

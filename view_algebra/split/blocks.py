@@ -70,26 +70,35 @@ def folded(query: Query) -> Query:
     query = over_rows(with_computed_columns(query))
     if query.keeping.join is not None:
         _refuse_ungrouped(query, query.group or ())
-    query = with_nested(query, lambda nested: replace(nested, query=folded(nested.query)))
+    query = _onto_stream(with_nested(query, lambda nested: replace(nested, query=folded(nested.query))))
+    if isinstance(query.relation, Stream):
+        return _over_stream(query, query.relation)
+    if query.group is not None:
+        _refuse_ungrouped(query, query.group)
+    return query
+
+
+def _onto_stream(query: Select) -> Select:
+    """The block over a stream itself, if it reads a projection of the stream, or explodes the stream's records."""
     below: Relation | None = query.relation
     generators: tuple[Generator, ...] = ()
     if isinstance(below, Exploded):
         generators, below = below.generators, below.relation
     if isinstance(below, Nested) and isinstance(below.query, Select) and is_projection(below.query):
-        query = _inlined(query, below.alias, below.query, generators)
-    elif generators and isinstance(below, Stream):
-        query = replace(query, relation=replace(below, generators=(*below.generators, *generators)))
-    if isinstance(query.relation, Stream):
-        query = by_filters(
-            with_bounded_sequences(_own_columns(query, query.relation)),
-            lambda block: over_values(by_end(_with_undecided(block))),
-        )
-        if query.distinct and query.group is None and not has_windows(query):
-            keys = dict.fromkeys(_row_key(o.expression) for o in query.outputs)
-            query = replace(query, distinct=False, group=tuple(keys))
-    elif query.group is not None:
-        _refuse_ungrouped(query, query.group)
+        return _inlined(query, below.alias, below.query, generators)
+    if generators and isinstance(below, Stream):
+        return replace(query, relation=replace(below, generators=(*below.generators, *generators)))
     return query
+
+
+def _over_stream(query: Select, stream: Stream) -> Select:
+    """The block with its conditions on other records, its values and its distinct rows as blocks of groups."""
+    query = with_bounded_sequences(_own_columns(query, stream))
+    query = by_filters(query, lambda block: over_values(by_end(_with_undecided(block))))
+    if not query.distinct or query.group is not None or has_windows(query):
+        return query
+    keys = dict.fromkeys(_row_key(output.expression) for output in query.outputs)
+    return replace(query, distinct=False, group=tuple(keys))
 
 
 def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:

@@ -36,13 +36,13 @@ from view_algebra.language.time_windows import (
     SESSION_END,
     SESSION_START,
     Hops,
+    assembled_window,
     block_of,
     cells_per_window,
     ends,
     hops,
     is_session,
     pane,
-    put_together,
     seen,
 )
 from view_algebra.language.types import BIGINT, INT, SYSTEM_COLUMNS
@@ -167,7 +167,7 @@ def cell_identity(block: Select) -> Identity:
         if asked is not None:
             what = f"a subquery that asks about a value of type {asked.type}, next to groups"
             raise Wrong(asked.place or block.place, what, "Ask in a view of rows, and group that.")
-        window = put_together(keys)
+        window = assembled_window(keys)
         if window is not None:  # panes are looked up by their window, sessions by their group
             others, kept = tuple(key for key in keys if key != window), pane_key(window, block)
             keys = (*others, kept) if is_session(window) else (kept, *others)
@@ -187,7 +187,7 @@ def pane_key(window: Call, block: Select) -> Expr:
 
 def hopping_identity(block: Select) -> Identity | None:
     """The identity of the table that lists a block's hopping windows, or None."""
-    window = put_together(kept_by(block))
+    window = assembled_window(kept_by(block))
     if window is None or hops(window) is None:
         return None
     stream, kind, where, _ = cell_identity(block)
@@ -196,7 +196,7 @@ def hopping_identity(block: Select) -> Identity | None:
 
 def kept_values(block: Select) -> Iterator[Expr | TypedPartial]:
     """The partials of a block's aggregates, or the values that it keeps of every record."""
-    window = put_together(kept_by(block))
+    window = assembled_window(kept_by(block))
     if window is not None and is_session(window):
         yield from ends(window)
     elif window is not None and _only_groups(block):
@@ -266,7 +266,7 @@ def priced(leaf: Leaf, readers: Sequence[Select]) -> Leaf:
     """A leaf with its cost. A key that a block groups by is not a sub-key."""
     sub_keys = [(n, e) for n, e in leaf.keys if all(e in _sub_keys(block) for block in readers)]
     sizes = [n for _, e in sub_keys if (n := most_values(e)) is not None]
-    windows = [window for block in readers if (window := put_together(kept_by(block))) is not None]
+    windows = [window for block in readers if (window := assembled_window(kept_by(block))) is not None]
     panes = max((cells_per_window(w, leaf.keys[0][1]) for w in windows), default=1)
     at_most = math.prod(sizes) if sizes and len(sizes) == len(sub_keys) else None
     return replace(leaf, cost=Cost(tuple(n for n, _ in sub_keys), at_most, panes))

@@ -54,6 +54,7 @@ from view_algebra.language.time_windows import (
     SESSION_END,
     SESSION_START,
     Hops,
+    assembled_window,
     beyond,
     bounds,
     by_bounds,
@@ -61,7 +62,6 @@ from view_algebra.language.time_windows import (
     hops,
     hops_of,
     is_session,
-    put_together,
     seen,
 )
 from view_algebra.language.types import BIGINT, BOOLEAN, FIRST_TIME, LAST_TIME, TIMESTAMP, WINDOW
@@ -84,7 +84,7 @@ from view_algebra.split.leaves import Leaf, is_aggregated, pane_key
 
 def by_end(block: Select) -> Select:
     """Groups by the ends of hopping windows if the block only shows these, so that readers find them by index."""
-    window = put_together(kept_by(block))
+    window = assembled_window(kept_by(block))
     if window is None or hops(window) is None:
         return block
     end, shown = Call("window_end", (window, window.arguments[1]), TIMESTAMP), above_group(block)
@@ -275,7 +275,7 @@ def _assembled(
     block: Select, leaf: Leaf, cells: Cells, windows: Cells | None
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
     """The cells of a block's groups, and the columns that replace its window."""
-    group, window = tuple(dict.fromkeys(block.group or ())), put_together(kept_by(block))
+    group, window = tuple(dict.fromkeys(block.group or ())), assembled_window(kept_by(block))
     undecided = block.undecided is not None or block.keeping.join is not None
     if not is_aggregated(block) or (window is None and not undecided and group == kept_by(block)):
         return cells, {}
