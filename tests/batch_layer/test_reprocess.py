@@ -48,7 +48,18 @@ BY_ID = {
     "totals": TOTALS.replace("FROM events", "FROM by_id"),
 }
 
-STEPS = ("after seal", "after archive", "compute totals", "after compute totals", "absorbed", "after go-live")
+STEPS = (
+    "after announcing",
+    "after seal",
+    "after archive",
+    "compute totals",
+    "after compute totals",
+    "absorbed",
+    "after go-live",
+    "after prove",
+    "after check",
+)
+"""The steps at which an apply may die while the old version is still read."""
 
 
 def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
