@@ -142,7 +142,7 @@ def _serve(settings: Settings, source: Source, tables: Sequence[CellTable] | Non
         while answer is not False:
             range, seconds = asked.recv()
             jobs = Jobs(spark)
-            answering = computing.submit(_answer, deployment, jobs, computation, range, compute=seconds is not None)
+            answering = computing.submit(_answer, deployment, jobs, computation, range, seconds)
             while not wait([answering], LOOKS_EVERY).done and not (seconds and jobs.run_longer_than(seconds)):
                 if asked.poll():  # questions do not overlap, so the asking process has ended
                     _end()
@@ -178,12 +178,11 @@ class _Computation:
 
 
 def _answer(
-    deployment: Deployment, jobs: Jobs, computation: _Computation, range: OffsetRange, *, compute: bool
+    deployment: Deployment, jobs: Jobs, computation: _Computation, range: OffsetRange, seconds: float | None
 ) -> object:
-    """Reads a range and returns the offset of its longest value, or computes it and returns True. Returns an error's
-    text if it fails.
+    """Reads a range. Returns the offset of its longest value if `seconds` is None, otherwise True once it is computed.
 
-    Only the tasks of a computation are counted.
+    Returns the text of an error if the range cannot be read. Only the tasks of a computation are counted.
     """
     source = computation.source
     with deployment.database.begin() as connection:
@@ -194,7 +193,7 @@ def _answer(
     raw = raw.persist()
     try:
         longest = raw.selectExpr("max_by(struct(partition, offset), coalesce(length(value), 0)) AS at").first()
-        if not compute:
+        if seconds is None:
             at = None if longest is None else longest["at"]
             return at and (TopicPartition(source.topic, at["partition"]), at["offset"])
     except SPARK_ERRORS as error:
