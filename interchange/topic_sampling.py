@@ -136,13 +136,18 @@ def _key(records: Sequence[tuple[bytes | None, Mapping[str, Any]]], names: Seque
         )
         if fields and same and set(fields) <= set(names):
             return KafkaKey(tuple(fields), "json")
-    alone = (
-        name
-        for name in names
-        if all(text == str(value.get(name)) for text, (_, value) in zip(texts, records, strict=True))
-    )
-    name = next(alone, None)
-    return None if name is None else KafkaKey((name,), "string")
+    for name in names:
+        if all(_is_text_of(value.get(name), text) for text, (_, value) in zip(texts, records, strict=True)):
+            return KafkaKey((name,), "string")
+    return None
+
+
+def _is_text_of(value: Any, text: str) -> bool:
+    """True if the text is the value's. A number may be written in several ways."""
+    with suppress(ValueError, RecursionError):
+        if json.loads(text) == value:
+            return True
+    return text == str(value)
 
 
 def _refuse_schemas(topic: str, sample: Sample) -> None:
