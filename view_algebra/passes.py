@@ -256,7 +256,7 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
         if len(d.columns) != len(names):
             raise Wrong(
                 d.columns[-1][1],
-                f"the view names {len(d.columns)} columns, its SELECT gives {len(names)}",
+                f"the view names {len(d.columns)} columns, but its SELECT has {len(names)}",
                 "Name every column, in order, or leave the list out.",
             )
         names, places = [n for n, _ in d.columns], [p for _, p in d.columns]
@@ -288,9 +288,9 @@ def into_blocks(typed: Typed) -> Split:
     """The query, split where records become cells.
 
     >>> from view_algebra.compile import stages
-    >>> from view_algebra.outline import outline, outline_of_leaf
+    >>> from view_algebra.outline import outline, leaf_outline
     >>> split = stages({"example.sql": EXAMPLE})["top"].split
-    >>> print(outline_of_leaf(split.leaves[0]))
+    >>> print(leaf_outline(split.leaves[0]))
     a cell per group of clicks
       key country AS country: STRING
       key user_id AS user_id: BIGINT

@@ -128,6 +128,15 @@ def suggestion(name: str, choices: Iterable[str]) -> str:
     return f"There are: {shown}." if names else "There are none."
 
 
+def not_taken(function: str, count: int) -> str:
+    """The refusal of a call with this number of arguments.
+
+    >>> not_taken("grouping", 1)
+    'grouping() does not take 1 argument'
+    """
+    return f"{function}() does not take {count} argument{'' if count == 1 else 's'}"
+
+
 def span(node: exp.Expr) -> Span | None:
     """The span of a node in its file: its own token, else from its first to its last token."""
     if "start" in node.meta:

@@ -147,7 +147,9 @@ def test_a_mistake_is_shown_where_it_stands() -> None:
     assert str(caught.value).startswith("f.sql:1: f: no function uper()")
     with pytest.raises(Refused) as caught:
         spelled("SELECT k,\n  next(n, 1) AS a FROM s")
-    assert "v.sql:3: v: next() with 2 arguments\n\n  3 |   next(n, 1) AS a FROM s;\n        ^^^^" in str(caught.value)
+    assert "v.sql:3: v: next() does not take 2 arguments\n\n  3 |   next(n, 1) AS a FROM s;\n        ^^^^" in str(
+        caught.value
+    )
     with pytest.raises(Refused) as caught:
         spelled("SELECT k, next(m) AS a FROM s")
     assert "no column m" in str(caught.value)

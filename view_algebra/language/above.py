@@ -67,8 +67,8 @@ def obstacle(part: Expr) -> Obstacle | None:
     """The obstacle to computing an expression above the cells, apart from those in its arguments, or None.
 
     >>> from view_algebra.language.types import INT
-    >>> obstacle(Call("/", (Field("t", ("x",), FLOAT), Field("t", ("y",), FLOAT)), FLOAT))
-    Obstacle(place=None, reason='/ of FLOAT above the aggregation', way_out='Write CAST(… AS DOUBLE).')
+    >>> obstacle(Call("/", (Field("t", ("x",), FLOAT), Field("t", ("y",), FLOAT)), FLOAT)).reason
+    'Postgres does not compute / of FLOAT as Spark does above the aggregation'
     >>> obstacle(Call("+", (Field("t", ("x",), INT), Field("t", ("y",), INT)), INT))
     """
     match part:
@@ -83,11 +83,15 @@ def obstacle(part: Expr) -> Obstacle | None:
     return None
 
 
+def _differs(what: str) -> str:
+    return f"Postgres does not compute {what} as Spark does above the aggregation"
+
+
 def generator_obstacle(generator: Generator) -> Obstacle | None:
     """The obstacle to exploding by this generator above the cells, or None."""
     if generator.argument.type.name == "MAP" and generator.positions:
         way_out = "Write explode(…), which has no positions."
-        return Obstacle(generator.place, "posexplode() of a map above the aggregation", way_out)
+        return Obstacle(generator.place, _differs("posexplode() of a map"), way_out)
     return None
 
 
@@ -101,22 +105,22 @@ def _call_obstacle(call: Call) -> Obstacle | None:
         return _arithmetic_obstacle(call)
     if name == "window_start" and len(call.arguments) > HOPPING:
         way_out = "Hop over the records, or add up by sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL … PRECEDING …)."
-        return Obstacle(call.place, "a hopping window above the aggregation", way_out)
+        return Obstacle(call.place, _differs("a hopping window"), way_out)
     if name == "to_json" or (name in (".", "[]") and not is_step(call.arguments[1])):
         as_json = "Leave to_json() out: readers see JSON anyway. Collect a set of lists from records."
         way_out = as_json if name == "to_json" else "Select its parts below the aggregation."
-        return Obstacle(call.place, "a nested value above the aggregation", way_out)
+        return Obstacle(call.place, _differs("a nested value"), way_out)
     if name in WRITTEN:
         return None
     if name.startswith("session"):
         way_out = "Write a literal as the gap, without a subquery next to it. Or group the records of a source."
-        return Obstacle(call.place, "session_window() above the aggregation", way_out)
+        return Obstacle(call.place, _differs("session_window()"), way_out)
     row = overload(call)
     if row is not None and row.above is not None:
         return None
     why = f": {row.why}" if row is not None and row.why else ""
     way_out = _EXPLODED if name in ("aggregate", "reduce") else GROUP_BELOW
-    return Obstacle(call.place, f"{name}() above the aggregation{why}", way_out)
+    return Obstacle(call.place, _differs(f"{name}()") + why, way_out)
 
 
 HOPPING = 3
@@ -137,7 +141,7 @@ def _fraction_obstacle(call: Call) -> Obstacle | None:
     of_columns = all(isinstance(side, Field) for side in call.arguments)  # one engine wrote their JSON
     if not call.arguments[0].type.nested or of_columns or not {DOUBLE, FLOAT} & {*inside(call.arguments[0].type)}:
         return None
-    what = f"{call.function.upper()} of nested values with fractions, above the aggregation"
+    what = _differs(f"{call.function.upper()} of nested values with fractions")
     return Obstacle(call.place, what, "Compare the fractions themselves.")
 
 
@@ -148,14 +152,14 @@ def _arithmetic_obstacle(call: Call) -> Obstacle | None:
     if kind.name != "FLOAT" and name != "%":
         return None
     way_out = "Write CAST(… AS DOUBLE)." if kind.name == "FLOAT" else "Cast both sides to DECIMAL."
-    return Obstacle(call.place, f"{name} of {kind} above the aggregation", way_out)
+    return Obstacle(call.place, _differs(f"{name} of {kind}"), way_out)
 
 
 def _cast_obstacle(call: Call) -> Obstacle | None:
     if is_left_out(call) or cast_template(call) is not None:
         return None
     (value,) = call.arguments
-    what = f"CAST of {value.type} to {call.type} above the aggregation differs in Postgres"
+    what = _differs(f"CAST of {value.type} to {call.type}")
     instead = "Cast it to DOUBLE." if call.type == FLOAT else GROUP_BELOW
     return Obstacle(call.place, what, _INSTEAD_OF_CASTS.get((value.type, call.type), instead))
 
@@ -196,9 +200,9 @@ def _aggregate_obstacle(call: Aggregate | Windowed) -> Obstacle | None:
             way_out = "Compute it over the records of a source."
         if isinstance(call, Windowed) and call.order:
             way_out = _SO_FAR
-        return Obstacle(call.place, f"{name}() above the aggregation", row.exactly or way_out)
+        return Obstacle(call.place, _differs(f"{name}()"), row.exactly or way_out)
     if isinstance(call, Aggregate) and call.distinct and not takes_distinct(call):
-        reason = f"{name}(DISTINCT …) above the aggregation"
+        reason = _differs(f"{name}(DISTINCT …)")
         return Obstacle(call.place, reason, "Take DISTINCT rows in a subquery.")
     return None
 
@@ -213,11 +217,11 @@ _SO_FAR = (
 def _list_obstacle(call: Aggregate, rows: str) -> Obstacle | None:
     """The obstacle to an aggregate that lists the values of plain rows, or None."""
     if call.distinct:
-        reason = f"{call.function}(DISTINCT …) above the aggregation"
+        reason = _differs(f"{call.function}(DISTINCT …)")
         return Obstacle(call.place, reason, "Take DISTINCT rows in a subquery.")
     if "DISTINCT" in rows and any(True for _ in sort_keys(call)):
         way_out = "Take DISTINCT rows in a subquery, and sort_array(collect_list(…)) of them."
-        return Obstacle(call.place, f"{call.function}() of structs above the aggregation", way_out)
+        return Obstacle(call.place, _differs(f"{call.function}() of structs"), way_out)
     return None
 
 

@@ -729,7 +729,7 @@ _TABLE = (
         (2, 2),
         parameter="share",
         within_group=True,
-        from_the_top="Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
+        from_the_top="Take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25, of rows with x IS NOT NULL.",
     ),
     _over_values(
         "collect_set",

@@ -807,7 +807,7 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("string_to_array", "string_split"), "split(x, ',')"),
     **dict.fromkeys(("to_char", "to_varchar"), "format_number(x, 2), or to_char(ts, 'yyyy-MM-dd') of a time"),
     "strpos": "instr(text, part)",
-    "collate": "lower(x), where case is not to matter: texts are compared by their bytes",
+    "collate": "lower(x), to ignore case: texts are compared by their bytes",
     "array_length": "size(x)",
     "unnest": "LATERAL VIEW explode(tags) t AS tag",
     "generate_series": "explode(sequence(1, 10))",

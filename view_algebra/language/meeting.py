@@ -263,7 +263,7 @@ def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = Fa
                 way_out = f"Write {_decoded(other.type if kind.name == 'BINARY' else kind)} if the bytes are a text."
             if kind.nested or other.type.nested:
                 way_out = "Take their parts: a = b AND c = d."
-            raise Wrong(place, f"{of} meets {kind} with {other.type}", way_out)
+            raise Wrong(place, f"{of} mixes {kind} with {other.type}", way_out)
         return wider
 
     kind = reduce(wider, expressions[1:], expressions[0].type)

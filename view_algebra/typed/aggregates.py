@@ -59,7 +59,7 @@ from view_algebra.language.types import (
     of_scalars,
 )
 from view_algebra.language.walks import walk
-from view_algebra.refusals import Wrong, span
+from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.calls import (
     aggregate,
     call_of,
@@ -241,7 +241,7 @@ def _first_or_last(
         ignores_nulls = bool(nodes.pop().this)
     if len(nodes) != 1 + (name == function):
         way_out = f"Write {name}(x, y)." if name == function else f"Write {name}(x)."
-        raise Wrong(place, f"{name}() with {len(nodes)} arguments", way_out)
+        raise Wrong(place, not_taken(name, len(nodes)), way_out)
     arguments = [resolved(a, scope) for a in nodes]
     for argument in arguments:
         refuse_aggregates(argument, f"{name}()", "Aggregate in a subquery first.")
@@ -249,7 +249,7 @@ def _first_or_last(
         taken = argument is arguments[0] and whole and argument.type != WINDOW
         if not (AGGREGATES[function].accepts(argument.type) or taken):
             way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
-            raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
+            raise Wrong(argument.place or place, f"{name}() does not take {argument.type}", way_out)
     texts, chosen_by_value = [operand(scope, a) for a in nodes], scope.above and has_order(arguments[0].type)
     if chosen_by_value and name == "any_value":
         scope.edits.spell(node, f"min({texts[0]})")
@@ -293,11 +293,11 @@ def _bucket_percentile(
     kind = value.type
     if scope.above:
         way_out = "Write percentile(x, 0.9), which is exact."
-        needed = NeedsRecords(f"{name}() above the aggregation", way_out, kind, place)
+        needed = NeedsRecords(f"{name}() cannot be computed above the aggregation", way_out, kind, place)
         lacking = Aggregate("max", (needed,), when, False, kind, place)
         return _listed([lacking], place) if _is_array(nodes[1]) else lacking
     if not kind.numeric or kind == FLOAT:
-        raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
+        raise Wrong(place, f"{name}() does not take {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
     bucket = bucketed(f"({scope.written(nodes[0])})", kind, 1 / int(accuracy.value or ACCURACY))
     where = of_filter(scope, filter_, " FILTER (WHERE ", ")")
     texts, values = [], []
@@ -438,13 +438,11 @@ def _listed_by(
 ) -> Aggregate:
     """listagg(x) WITHIN GROUP (ORDER BY y). Rows with the same y are ordered by x."""
     if call_.distinct:
-        raise Wrong(
-            call_.place, "listagg(DISTINCT …) in another order than its own", "Write … WITHIN GROUP (ORDER BY x)."
-        )
+        raise Wrong(call_.place, "listagg(DISTINCT x) sorts by x only", "Write … WITHIN GROUP (ORDER BY x).")
     for key in keys:
         if key.args.get("desc"):
-            way_out = "Order by what ascends, or all descends: by -n for n DESC, where n is not NULL."
-            raise Wrong(call_.place, "listagg() in mixed order", way_out)
+            way_out = "Sort all keys in one direction. For n DESC next to ascending keys, write -n."
+            raise Wrong(call_.place, "listagg() sorts all keys in one direction", way_out)
     value = operand(scope, node.expressions[0])
     counts = f"{value} IS NOT NULL" + (of_filter(scope, whole) if isinstance(whole, exp.Filter) else "")
     list_ = sorted_by(", ".join(scope.written(key.this) for key in keys), value, counts)
@@ -479,7 +477,7 @@ def map_from_entries(node: exp.Anonymous, scope: Scope) -> Expr:
     """
     place = span(node)
     if len(node.expressions) != 1:
-        raise Wrong(place, f"map_from_entries() with {len(node.expressions)} arguments", "Give it one list of structs.")
+        raise Wrong(place, not_taken("map_from_entries", len(node.expressions)), "Give it one list of structs.")
     (list_,) = node.expressions
     of_groups = sorted_list([list_], scope) if scope.above else None  # groups have no order of events
     listed = resolved(list_, scope) if of_groups is None else of_groups
@@ -565,7 +563,7 @@ def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:
         way_out = (
             "Sort by columns that all ascend with NULL first, or all descend with NULL last, which are the defaults."
         )
-        raise Wrong(place, f"{name}() by an order that no sort_array() has", way_out)
+        raise Wrong(place, "sort_array() sorts all keys in one direction, NULL first when ascending", way_out)
     named = [(f"y{number}", key.this) for number, key in enumerate(keys, 1)] + [("x", value)]
     fields = [exp.alias_(node.copy(), alias) for alias, node in named]
     kept: exp.Expr = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))

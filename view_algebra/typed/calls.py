@@ -35,7 +35,7 @@ from view_algebra.language.types import (
     WINDOW,
 )
 from view_algebra.language.walks import walk
-from view_algebra.refusals import Wrong, span
+from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.names import Scope, resolved
 
 
@@ -56,7 +56,9 @@ def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (row.counts and not star and not arguments):
         raise Wrong(
-            place, f"{name}() with {len(arguments)} arguments", _USUAL.get(fewest, f"Write {name}(x, y).").format(name)
+            place,
+            not_taken(name, len(arguments)),
+            _USUAL.get(fewest, f"Write {name}(x, y).").format(name),
         )
     for argument in arguments:
         _check_argument(row, argument, place, node.name.lower())
@@ -99,7 +101,7 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called
         way_out = {**row.instead, "BINARY": "Write {0}(hex(…))."}.get(
             argument.type.name, "Write {0}(CAST(… AS …)) with a type that it takes."
         ).format(row.name)
-        raise Wrong(place, f"{called}() of {argument.type}", way_out)
+        raise Wrong(place, f"{called}() does not take {argument.type}", way_out)
 
 
 def parameters(row: AggregateFunction, arguments: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
@@ -121,7 +123,9 @@ def parameters(row: AggregateFunction, arguments: Sequence[Expr], place: Place) 
             raise Wrong(place, "a relative error of less than 0.41 %", "Write count(DISTINCT x), which is exact.")
         return (Constant(str(registers), BIGINT),)
     if any(not 0 <= share <= 1 for share in shares):
-        raise Wrong(literals[0].place or place, f"{name}() of {literals[0].value}", f"Write {name}(x, 0.99).")
+        raise Wrong(
+            literals[0].place or place, f"{name}() does not take {literals[0].value}", f"Write {name}(x, 0.99)."
+        )
     return tuple(literals)
 
 
@@ -132,7 +136,7 @@ def time_window(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if name == "session_window":
         return _session_window(arguments, place)
     if not 2 <= len(arguments) <= 4:
-        raise Wrong(place, f"window() with {len(arguments)} arguments", "Write window(ts, '1 hour').")
+        raise Wrong(place, not_taken("window", len(arguments)), "Write window(ts, '1 hour').")
     time = arguments[0]
     if time.type != TIMESTAMP:
         way_out = f"Write {_call_of_time('window', time, '1 hour')}."
@@ -147,7 +151,7 @@ def time_window(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if not 0 < slide <= size:
         raise Wrong(
             place,
-            "a window that slides by more than its length, or not at all",
+            "a window slides by a positive time, at most by its length",
             "Write window(ts, '1 hour', '5 minutes').",
         )
     if size // math.gcd(size, slide) > MOST_PANES:
@@ -185,7 +189,9 @@ def _session_window(arguments: list[Expr], place: Place) -> Expr:
     """Sessions that end `gap` after their last record. The gap is a literal, or a text per record."""
     if len(arguments) != 2:
         raise Wrong(
-            place, f"session_window() with {len(arguments)} arguments", "Write session_window(ts, '30 minutes')."
+            place,
+            not_taken("session_window", len(arguments)),
+            "Write session_window(ts, '30 minutes').",
         )
     time, gap = arguments
     if time.type != TIMESTAMP:
@@ -197,9 +203,7 @@ def _session_window(arguments: list[Expr], place: Place) -> Expr:
         )
     if isinstance(gap, Constant):
         if microseconds(gap, place, "session_window") <= 0:
-            raise Wrong(
-                gap.place or place, "a session that ends before its record", "Write session_window(ts, '30 minutes')."
-            )
+            raise Wrong(gap.place or place, "a session gap must be positive", "Write session_window(ts, '30 minutes').")
         gap = Constant(str(microseconds(gap, place)), BIGINT)
     return Call("window", bounds(Call("session", (time, gap), TIMESTAMP, place=place)), SESSION, place=place)
 

@@ -70,7 +70,7 @@ def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, plac
 def _meeting(column: Sequence[Expr], place: Place) -> Type:
     def wider(kind: Type, value: Expr) -> Type:
         if (met := common(kind, value.type)) is None:
-            raise Wrong(value.place or place, f"VALUES meets {kind} with {value.type}", "Cast one of them.")
+            raise Wrong(value.place or place, f"VALUES mixes {kind} with {value.type}", "Cast one of them.")
         return met
 
     kind = reduce(wider, column, VOID)
@@ -100,7 +100,7 @@ def elements(array: Expr, place: Place) -> list[Expr]:
             "Write two literals as its ends, such as DATE '2024-01-01' and DATE '2034-12-31', and leave days out where"
             " the result is read: WHERE day <= current_date(). Or take them of groups: SELECT min(day), max(day)."
         )
-    raise Wrong(place, "explode() of something that is not a record", way_out)
+    raise Wrong(place, "explode() without a source in FROM takes literals", way_out)
 
 
 def rows_of(query: Query) -> Rows | None:

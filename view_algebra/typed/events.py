@@ -83,7 +83,7 @@ def event_order(
         return ", ".join(passed_by(extended)), _columns(alias, extended, place)
     if not scope.streams or (len(scope.relations) != 1 and not reads_changes(scope)):
         if isinstance(scope.rows.relation, Exploded):
-            way_out = "Write max(struct(t, x)).x, or min(struct(t, x)).x, where t says which one it is."
+            way_out = "Write max(struct(t, x)).x for the last x by t, or min(struct(t, x)).x for the first."
         elif not scope.above and scope.rows.records is None:
             way_out = "Name the source alone in FROM."
         elif not scope.above:

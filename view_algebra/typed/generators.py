@@ -12,7 +12,7 @@ from view_algebra.language.functions import GENERATORS
 from view_algebra.language.limits import clean_json
 from view_algebra.language.meeting import cast
 from view_algebra.language.types import INT, STRING, VOID, Type
-from view_algebra.refusals import Wrong, span
+from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.constants import elements, table
 from view_algebra.typed.names import Scope
 from view_algebra.typed.nested import is_empty, saying_its_type
@@ -28,7 +28,7 @@ def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Gen
         arguments = [_json_fields(arguments, place)]
         scope.edits.spell(node.expressions[0], clean_json(scope.written(node.expressions[0])))
     if len(arguments) != 1:
-        raise Wrong(place, f"{node.name}() with {len(arguments)} arguments", f"Write {node.name}(tags).")
+        raise Wrong(place, not_taken(node.name, len(arguments)), f"Write {node.name}(tags).")
     if is_empty(arguments[0]):
         raise Wrong(
             place, f"{node.name}() of an empty array", "Name what it may hold: explode(coalesce(tags, array()))."
@@ -60,9 +60,11 @@ def _generator(function: str, argument: Expr, names: list[str], alias: str, plac
     name = function.lower()
     kind, positions, fields = argument.type, name.startswith("pos"), name.startswith(("inline", "stack", "json"))
     if kind.name not in ("ARRAY", "MAP") or kind.element is None:
-        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array or a map: split(line, ' ').")
+        raise Wrong(
+            argument.place or place, f"{name}() does not take {kind}", "It takes an array or a map: split(line, ' ')."
+        )
     if fields and not kind.element.fields:
-        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array of structs.")
+        raise Wrong(argument.place or place, f"{name}() does not take {kind}", "It takes an array of structs.")
     types = [INT] * positions + ([kind.key] if kind.key is not None else []) + [kind.element]
     defaults = [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
     if fields:
@@ -96,9 +98,9 @@ def _json_fields(arguments: Sequence[Expr], place: Place) -> Expr:
     """The array with the one struct that json_tuple(text, 'a', 'b') returns. Spark gets a LATERAL VIEW of its own."""
     names = [e for e in arguments[1:] if isinstance(e, Constant) and e.type == STRING and e.value is not None]
     if len(arguments) < 2 or len(names) < len(arguments) - 1 or arguments[0].type != STRING:
-        computed = "of a computed name, get_json_object(x, concat('$.', name))"
-        way_out = f"Write LATERAL VIEW json_tuple(x, 'a', 'b') t AS a, b; {computed}."
-        raise Wrong(place, "json_tuple() of other than a text and literal names", way_out)
+        computed = "For a computed name, write get_json_object(x, concat('$.', name))"
+        way_out = f"Write LATERAL VIEW json_tuple(x, 'a', 'b') t AS a, b. {computed}."
+        raise Wrong(place, "json_tuple() takes a text and literal names", way_out)
     kind = Type("STRUCT", fields=tuple((f"c{n}", STRING) for n in range(len(names))))
     return Call("json_tuple", tuple(arguments), Type("ARRAY", element=kind), place=place)
 

@@ -94,7 +94,9 @@ def groups_of(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tup
 def _group(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
     if node.args.get("all"):
         if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
-            raise Wrong(span(node), "GROUP BY ALL, where a column is named all", "Write GROUP BY `all`, or name them.")
+            raise Wrong(
+                span(node), "GROUP BY ALL is ambiguous: a column is named all", "Write GROUP BY `all`, or name them."
+            )
         every = [
             window_key(o.expression) for o in outputs if not any(isinstance(e, Aggregate) for e in walk(o.expression))
         ]
@@ -212,7 +214,11 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
     if not isinstance(node, exp.GroupingSets) and any(
         isinstance(i, exp.Tuple) and not i.expressions for i in node.expressions
     ):
-        raise Wrong(span(node), f"() in {node.key.upper()}", "Leave it out: one of its groupings is by nothing anyhow.")
+        raise Wrong(
+            span(node),
+            f"() in {node.key.upper()}",
+            f"Leave it out. {node.key.upper()} already has a group of all rows.",
+        )
     items = [_columns_of_a_set(item, key) for item in node.expressions if not _nests(item)]
     match node:
         case exp.Rollup():
@@ -335,7 +341,7 @@ def exploded_groups(block: Select, exploding: Generator) -> Select:
         way_out = "Write FROM … LATERAL VIEW explode(tags) t AS tag, and GROUP BY tag."
         raise Wrong(exploding.place, "explode() of records among columns of groups", way_out)
     if block.having is not None:
-        way_out = "Group in a subquery in FROM, and explode around it."
+        way_out = "Group in a subquery in FROM, and explode its columns outside."
         raise Wrong(exploding.place, "explode() among columns next to HAVING, which Spark refuses", way_out)
     own = (o.expression for o in block.outputs if not _is_generated(o.expression, exploding))
     names = {e: f"column_{n}" for n, e in enumerate(dict.fromkeys([*own, exploding.argument]))}
@@ -346,7 +352,7 @@ def exploded_groups(block: Select, exploding: Generator) -> Select:
         if part in names:
             return Field(_GROUPED, (names[part],), part.type, place=part.place)
         if isinstance(part, (Aggregate, Field)) and not _is_generated(part, exploding):
-            way_out = "Group in a subquery in FROM, and order around it."
+            way_out = "Group in a subquery in FROM, and order outside."
             raise Wrong(
                 part.place or block.place, "ORDER BY something that is not a column, next to explode()", way_out
             )

@@ -281,10 +281,10 @@ def refuse_far(names: list[str], scope: Scope, place: Place) -> None:
     if is_column(names, scope) or not any(is_column(names, block) for block in scope.outside.blocks):
         return
     way_out = (
-        "It can be named in WHERE and HAVING of a subquery directly inside that query: write a condition of ON into "
-        "WHERE there, join what is further inside with what that one reads, or compute with the column outside."
+        "Only WHERE and HAVING of a direct subquery can name it. Move the condition from ON to WHERE, or compute with"
+        " the column in the outer query."
     )
-    raise Wrong(place, f"{'.'.join(names)} is a column of a query around this one", way_out)
+    raise Wrong(place, f"{'.'.join(names)} is a column of an outer query", way_out)
 
 
 def merged_column(name: str, scope: Scope, place: Place) -> Expr | None:
@@ -308,11 +308,11 @@ def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
     assert scope.outer is not None
     column = find(names, scope.outer.relations, place)
     if not isinstance(column, Field):
-        raise Wrong(place, f"{'.'.join(names)} is made of a column of the query around this one", "Compute it there.")
+        raise Wrong(place, f"{'.'.join(names)} is made of a column of the outer query", "Compute it there.")
     taken = [alias for alias in (*scope.relations, column.relation) if alias.rstrip("_0123456789") in OWN_ALIASES]
     if taken or column.relation in scope.relations:
         way_out = f"Give one of them another alias than {(*taken, column.relation)[0]}."
-        raise Wrong(place, f"{'.'.join(names)} is a column of the query around this one", way_out)
+        raise Wrong(place, f"{'.'.join(names)} is a column of the outer query", way_out)
     return replace(column, outer=True)
 
 
@@ -424,7 +424,7 @@ def _refuse_function(name: str, scope: Scope, place: Place) -> None:
     """Refuses an outer column whose name Spark reads as a function."""
     for alias, columns in scope.outer.relations.items() if scope.outer is not None else ():
         if name.lower() in {column.lower() for column, _ in columns}:
-            raise Wrong(place, f"{name} alone, which to Spark is a function here", f"Write {alias}.{name}.")
+            raise Wrong(place, f"Spark reads {name} as a function here", f"Write {alias}.{name}.")
 
 
 def _refuse_output(names: list[str], node: exp.Expr) -> None:
@@ -440,7 +440,7 @@ def _refuse_output(names: list[str], node: exp.Expr) -> None:
         way_out = "Write the condition in QUALIFY, which follows WHERE, GROUP BY and HAVING."
     elif any(isinstance(part, exp.Anonymous) and is_aggregate(part.name.lower()) for part in meant.walk()):
         way_out = "Write the condition in HAVING, which follows GROUP BY."
-    raise Wrong(span(node), f"{names[0]} is a column that this SELECT makes, which WHERE and ON do not know", way_out)
+    raise Wrong(span(node), f"WHERE and ON cannot name {names[0]}, an output of this SELECT", way_out)
 
 
 _WITHOUT_PARENTHESES = ("current_timestamp", "current_date", "localtimestamp")
@@ -453,7 +453,7 @@ def refuse_quoted_column(node: exp.Literal, scope: Scope) -> None:
         return
     by_name = {name.lower(): name for columns in scope.relations.values() for name, _ in columns}
     if (name := by_name.get(node.name.lower())) is not None:
-        what = f'"{node.name}", which to Spark is a text, where a column has this name'
+        what = f'"{node.name}" is a text to Spark, but a column has this name'
         raise Wrong(span(node), what, f"Write `{name}` for the column, or '{node.name}' for the text.")
 
 

@@ -45,7 +45,7 @@ from view_algebra.language.types import (
     told_apart_as_json,
 )
 from view_algebra.language.walks import above_group, rewrite, walk
-from view_algebra.refusals import Wrong, span
+from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.names import Scope, resolved
 from view_algebra.written.ways_out import folded_as
 
@@ -79,9 +79,11 @@ def structured(node: exp.Anonymous, scope: Scope) -> Expr:
         names, values = _pairs([resolved(item, scope) for item in nodes], name, place)
     for value in values:
         if value.type.name in ("VOID", "INTERVAL"):
-            raise Wrong(value.place or place, f"{name}() of {value.type}", "Cast it: CAST(NULL AS STRING).")
+            raise Wrong(value.place or place, f"{name}() does not take {value.type}", "Cast it: CAST(NULL AS STRING).")
     if not values or len({name.lower() for name in names}) < len(names):
-        raise Wrong(place, f"{name}() of {'two values of one name' if values else 'nothing'}", "Name each value once.")
+        raise Wrong(
+            place, f"{name}() has {'two values of one name' if values else 'no values'}", "Name each value once."
+        )
     if name == "map":
         values = list(meet(values, place, "map()", texts=True))
         kind = Type("MAP", key=STRING, element=values[0].type)
@@ -128,14 +130,16 @@ def over_elements(node: exp.Anonymous, scope: Scope) -> Expr:
     if not (3 <= len(nodes) <= 4 if folds else len(nodes) == 2 + zips):
         way_out = "Write aggregate(x, 0, (a, e) -> a + e)." if folds else f"Write {name}(x, e -> …)."
         way_out = "Write zip_with(x, y, (a, b) -> a + b)." if zips else way_out
-        raise Wrong(place, f"{name}() with {len(nodes)} arguments", way_out)
+        raise Wrong(place, not_taken(name, len(nodes)), way_out)
     array = resolved(nodes[0], scope)
     if name in ("map_filter", "transform_values"):
         return _over_entries(name, array, nodes[1], scope, place)
     arrays = [array, *(resolved(argument, scope) for argument in nodes[1 : 1 + zips])]
     for element in arrays:
         if element.type.element is None or element.type.name != "ARRAY":
-            raise Wrong(element.place or place, f"{name}() of {element.type}", "It takes an array: split(line, ' ').")
+            raise Wrong(
+                element.place or place, f"{name}() does not take {element.type}", "It takes an array: split(line, ' ')."
+            )
     if zips:
         lambda_ = _lambda(nodes[2], [argument.type.element or VOID for argument in arrays], scope, fewest=2)
         return Call(name, (*arrays, lambda_), Type("ARRAY", element=lambda_.type), place=place)
@@ -152,7 +156,7 @@ def over_elements(node: exp.Anonymous, scope: Scope) -> Expr:
 def _over_entries(name: str, of: Expr, node: exp.Expr, scope: Scope, place: Place) -> Expr:
     """A function of a map and a lambda of a key and its value."""
     if of.type.key is None or of.type.element is None:
-        raise Wrong(of.place or place, f"{name}() of {of.type}", "It takes a map: map('a', x).")
+        raise Wrong(of.place or place, f"{name}() does not take {of.type}", "It takes a map: map('a', x).")
     lambda_ = _lambda(node, [of.type.key, of.type.element], scope, fewest=2)
     if name == "transform_values":
         return Call(name, (of, lambda_), replace(of.type, element=lambda_.type), place=place)

@@ -17,7 +17,7 @@ from view_algebra.language.meeting import cast, meet
 from view_algebra.language.times import interval, microseconds
 from view_algebra.language.types import BITS, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.language.walks import walk
-from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.refusals import Wrong, not_taken, span, suggestion
 from view_algebra.typed.calls import as_number, parameters
 from view_algebra.typed.names import Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_bounds, refuse_frame, refuse_partition_by_maps
@@ -125,7 +125,7 @@ def _aggregate_over(name: str, node: exp.Anonymous, scope: Scope) -> Aggregate:
     arguments = () if star else tuple(as_number(row, resolved(a, scope)) for a in node.expressions)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (row.counts and not star and not arguments):
-        raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md describes each aggregate.")
+        raise Wrong(place, not_taken(name, len(arguments)), "docs/sql.md describes each aggregate.")
     if row.over is not None:
         arguments = (*arguments[:1], *parameters(row, arguments[1:], place))
     for argument in arguments:
@@ -133,7 +133,9 @@ def _aggregate_over(name: str, node: exp.Anonymous, scope: Scope) -> Aggregate:
             way_out = "Compute it with GROUP BY in a subquery, and join that."
             raise Wrong(argument.place or place, f"{name}() OVER (…) of {argument.type}", way_out)
         if not row.accepts(argument.type):
-            raise Wrong(argument.place or place, f"{name}() of {argument.type}", f"Write {name}(CAST(… AS …)).")
+            raise Wrong(
+                argument.place or place, f"{name}() does not take {argument.type}", f"Write {name}(CAST(… AS …))."
+            )
     return Aggregate(name, arguments, None, False, row.gives([a.type for a in arguments]), place)
 
 
@@ -150,14 +152,14 @@ def _window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> t
     }
     fewest, most = counts.get(name, (0, 0))
     if not fewest <= len(arguments) <= most:
-        raise Wrong(place, f"{name}() with {len(arguments)} arguments", "See docs/sql.md.")
+        raise Wrong(place, not_taken(name, len(arguments)), "See docs/sql.md.")
     first = 0 if name == "ntile" else 1
     arguments = (*arguments[:first], *map(computed_literal, arguments[first : first + 1]), *arguments[first + 1 :])
     for offset in arguments[first : first + 1]:
         if not (isinstance(offset, Constant) and offset.type == INT):
             raise Wrong(offset.place or place, f"{name}() takes a literal number", f"Write {name}(…, 1).")
         if name in ("ntile", "nth_value") and int(offset.value or 0) < 1:
-            raise Wrong(offset.place or place, f"{name}() of {offset.value}", "Count from 1.")
+            raise Wrong(offset.place or place, f"{name}() does not take {offset.value}", "Count from 1.")
     if len(arguments) == 3:
         value, offset, default = arguments
         whole = value.type.name == "DECIMAL" and default.type.integral
@@ -189,7 +191,7 @@ def _frame(node: exp.Window, order: Sequence[Order]) -> str:
         raise Wrong(span(spec) or span(node), f"a frame of {kind}", "Use ROWS, or a RANGE.")
     bounds = []
     if len({unit.name.lower().rstrip("s") for unit in spec.find_all(exp.Var)}) > 1:  # Spark refuses two units
-        raise Wrong(span(spec) or span(node), "a RANGE whose bounds are of two units", "Write both in the smaller one.")
+        raise Wrong(span(spec) or span(node), "the bounds of RANGE have two units", "Write both in the smaller one.")
     for side in ("start", "end"):
         value, direction = spec.args.get(side), spec.args.get(f"{side}_side") or ""
         if value is None:

@@ -128,7 +128,7 @@ def _qualified(node: exp.Select, outside: Outside) -> Query:
     names = [name for name, _ in _block(qualifying(node), Scope(outside)).columns[:-1]]
     if not all(names) or len({name.lower() for name in names}) < len(names):
         way_out = "Write … AS name, or leave out a column that comes twice: t.* EXCEPT (id)."
-        raise Wrong(place, "QUALIFY over columns without names of their own", way_out)
+        raise Wrong(place, "QUALIFY needs a different name for every column", way_out)
     block = without_qualify(node, names)
     outside.context.edits.put(node, block)
     return query(block, outside)
@@ -255,7 +255,9 @@ def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
     (generator,) = scope.generators
     if sets is not None:
         raise Wrong(
-            generator.place, "explode() next to GROUPING SETS", "Group in a subquery in FROM, and explode around it."
+            generator.place,
+            "explode() next to GROUPING SETS",
+            "Group in a subquery in FROM, and explode its columns outside.",
         )
     return exploded_groups(reading_passed(block, scope), generator)
 
@@ -331,7 +333,7 @@ def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> tuple[list[Output
     place = span(node)
     if scope.generators:
         way_out = "Write LATERAL VIEW explode(tags) t AS tag."
-        raise Wrong(place, f"{node.name.lower()}() among columns, next to another", way_out)
+        raise Wrong(place, "SELECT has two generators", way_out)
     names = [column.name for column in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
     names = [item.alias] if isinstance(item, exp.Alias) else names
     generator = generated(node, names, f"q{len(scope.relations) + 1}", scope)
@@ -475,7 +477,7 @@ def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
     scope = Scope(outside.alone(), {"": query.columns})
     order = tuple(sort_keys(node, scope, query.columns))
     for key in order:
-        way_out = "Put the set operation into a subquery in FROM, and compute and order around it."
+        way_out = "Put the set operation into a subquery in FROM, and compute and order outside."
         refuse_aggregates(key.expression, "ORDER BY of a set operation", way_out)
         _refuse_records(key.expression, way_out)
     limit, offset = limit_of(node)

@@ -386,11 +386,11 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[R
         raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
     of_rows = isinstance(join.this.this, exp.Subquery)
     if kind == "LEFT" and on is None and not of_rows:
-        what = "LEFT JOIN LATERAL without ON, where Spark leaves out rows without elements"
+        what = "LEFT JOIN LATERAL needs ON: without it, Spark drops rows without elements"
         raise Wrong(span(join), what, "Write LEFT JOIN LATERAL … ON true, or CROSS JOIN LATERAL ….")
     if kind == "LEFT" and on not in (None, always):
         way_out = "Write ON true, and the condition into the subquery's WHERE." if of_rows else _FILTERED
-        raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", way_out)
+        raise Wrong(span(join), "LEFT JOIN LATERAL takes only ON true", way_out)
     if of_rows:
         if on not in (None, always):
             raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")

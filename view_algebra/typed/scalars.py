@@ -63,7 +63,7 @@ from view_algebra.language.types import (
 )
 from view_algebra.language.types import read as read_type
 from view_algebra.language.walks import walk
-from view_algebra.refusals import Wrong, span
+from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed import sugar
 from view_algebra.typed.aggregates import (
     collected,
@@ -265,7 +265,7 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
         if isinstance(node.find_ancestor(exp.Join, exp.Lateral, exp.Select), (exp.Join, exp.Lateral)):
             raise Wrong(place, f"{name}() in FROM", "Select it in a subquery that groups, and use it outside.")
         if name == "grouping" and len(keys) != 1:
-            raise Wrong(place, f"grouping() with {len(keys)} arguments", "Write grouping(a), or grouping_id().")
+            raise Wrong(place, not_taken("grouping", len(keys)), "Write grouping(a), or grouping_id().")
         return Call(name, tuple(map(window_key, keys)), TINYINT if name == "grouping" else BIGINT, place=place)
     aggregate_ = collected(name, node, scope, condition_, filter_)
     return _scalar(name, node, scope) if aggregate_ is None else aggregate_

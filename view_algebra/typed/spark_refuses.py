@@ -88,8 +88,8 @@ def refuse_elsewhere(block: Select) -> None:
 
     def known(part: Expr) -> Expr | None:
         if isinstance(part, Subquery) and part.correlated and part.kind == "scalar" and part not in (block.group or ()):
-            way_out = "Group in a subquery in FROM, and ask around it."
-            raise Wrong(part.place, "a value about a row, which is neither grouped by nor aggregated", way_out)
+            way_out = "Group in a subquery in FROM, and use its columns outside."
+            raise Wrong(part.place, "a correlated subquery is neither grouped nor aggregated", way_out)
         return part if isinstance(part, Aggregate) or part in (block.group or ()) else None
 
     for output in block.outputs if block.group is not None else ():
@@ -98,7 +98,7 @@ def refuse_elsewhere(block: Select) -> None:
     for key in (asked for asked in about_a_row if asked.kind == "scalar"):
         if all(part != key for output in block.outputs for part in walk(output.expression)):
             way_out = "Select it as well. Or compute it in a subquery in FROM, and group around it."
-            raise Wrong(key.place, "GROUP BY a value about a row that is not selected", way_out)
+            raise Wrong(key.place, "GROUP BY has a correlated subquery that SELECT lacks", way_out)
 
 
 def refuse_inside_groups(block: Select) -> None:
@@ -146,7 +146,7 @@ def refuse_groupings(block: Select) -> None:
     """Refuses subqueries about a row next to GROUPING SETS, ROLLUP and CUBE, which Spark does not answer."""
     about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
     if about or any(True for _ in outer_fields(block)):
-        way_out = "Group in a subquery in FROM, and ask around it."
+        way_out = "Group in a subquery in FROM, and use its columns outside."
         raise Wrong(about[0] if about else block.place, "a subquery about a row, with several groupings", way_out)
 
 
@@ -217,7 +217,7 @@ def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
         optional = {"LEFT": (join.right,), "RIGHT": (join.left,), "FULL": (join.left, join.right)}.get(join.kind, ())
         for nested in (nested for side in optional for nested in nested_in(side)):
             if not nested.lateral and any(True for _ in outer_fields(nested.query)):
-                what = "a column of a query around this one, on the optional side of a join"
+                what = "a column of the outer query, on the optional side of a join"
                 raise Wrong(place, what, "Make it an inner join, or compute with the column outside.")
 
 

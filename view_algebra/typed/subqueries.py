@@ -165,7 +165,7 @@ def _beside(value: Expr, kind: Type, place: Place) -> Expr:
     """
     met = meet((value, Constant("", kind)), place, "IN")[0]
     if value.type != kind and (not met.type.numeric or FLOAT in (value.type, kind)):
-        raise Wrong(place, f"IN meets {value.type} with {kind}", "Cast one of them.")
+        raise Wrong(place, f"IN mixes {value.type} with {kind}", "Cast one of them.")
     return met
 
 

@@ -31,7 +31,7 @@ from view_algebra.language.types import (
     Type,
     decimal,
 )
-from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.refusals import Wrong, not_taken, span, suggestion
 
 Arguments = Sequence[Expr]
 
@@ -194,7 +194,7 @@ def spelled_out(name: str, arguments: Arguments, place: Place) -> Expr | None:
         return None
     if len(arguments) < fewest or (len(arguments) > fewest and name != "decode"):
         more = " or more" if name == "decode" else ""
-        raise Wrong(place, f"{name}() with {len(arguments)} arguments", f"It takes {fewest}{more}.")
+        raise Wrong(place, not_taken(name, len(arguments)), f"It takes {fewest}{more}.")
     return make(arguments, place)
 
 
@@ -242,7 +242,7 @@ def _moved(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
     length = interval(exp.Interval(this=exp.Literal.string(number), unit=exp.Var(this=unit)))
     moved = shifted("+", cast(time, TIMESTAMP, implicit=True) if time.type == DATE else time, length, place)
     if moved is None:
-        raise Wrong(place, f"{name}() of {time.type}", f"Write {name}({unit}, 1, ts).")
+        raise Wrong(place, f"{name}() does not take {time.type}", f"Write {name}({unit}, 1, ts).")
     return moved
 
 

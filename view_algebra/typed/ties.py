@@ -176,7 +176,7 @@ def _items(order: exp.Order, scope: Scope, count: int) -> Sequence[exp.Expr]:
         return [*order.expressions]
     if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
         place = span(order.parent or order)
-        raise Wrong(place, "ORDER BY ALL, where a column is named all", "Order by their numbers: ORDER BY 1, 2.")
+        raise Wrong(place, "ORDER BY ALL is ambiguous: a column is named all", "Order by their numbers: ORDER BY 1, 2.")
     every = [first.copy() for _ in range(count)]
     for number, item in enumerate(every, 1):
         item.set("this", exp.Literal.number(number))
@@ -244,5 +244,5 @@ def _whole(node: exp.Expr) -> int | None:
 def refuse_windows_in_order(order: Sequence[Order], node: exp.Expr) -> None:
     """Refuses ORDER BY a window if only outputs can be named: above, a window is JSON without bounds."""
     if any(o.expression.type == WINDOW for o in order):
-        way_out = "Put the query into a subquery in FROM, and order around it."
+        way_out = "Put the query into a subquery in FROM, and order outside."
         raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)

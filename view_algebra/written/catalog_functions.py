@@ -18,7 +18,7 @@ from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_OR
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS
 from view_algebra.language.times import TIMED
 from view_algebra.language.types import read
-from view_algebra.refusals import File, Span, Wrong, moved_to, span, suggestion
+from view_algebra.refusals import File, Span, Wrong, moved_to, not_taken, span, suggestion
 from view_algebra.written.dialect import Statement, text_of
 
 
@@ -275,7 +275,7 @@ def _call(
         raise Wrong(span(call), f"functions call each other in a circle: {circle}", "Break the circle.")
     if len(values) != len(function.takes):
         takes = ", ".join(f"{parameter} {kind.sql('spark')}" for parameter, kind in function.takes)
-        raise Wrong(span(call), f"{name}() with {len(values)} arguments", f"It takes ({takes}).")
+        raise Wrong(span(call), not_taken(name, len(values)), f"It takes ({takes}).")
     arguments = {
         parameter: exp.Cast(this=argument.copy(), to=moved_to(kind.copy(), span(call)))
         for (parameter, kind), argument in zip(function.takes, values, strict=True)

@@ -492,7 +492,7 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
         raise Wrong(span(item), f"column {name} has {why}, which JSON does not have", way_out)
     for constraint in item.find_all(exp.ColumnConstraint):
         if isinstance(constraint.kind, exp.CollateColumnConstraint):
-            way_out = "Leave it out: texts are compared by their bytes. Compare lower(x) where case is not to matter."
+            way_out = "Leave it out: texts are compared by their bytes. Compare lower(x) to ignore case."
             raise Wrong(span(item), f"a collation of {name}", way_out)
         if not isinstance(constraint.kind, _CONSTRAINTS):
             way_out = "Leave it out: a field that a record lacks is NULL."

@@ -27,7 +27,7 @@ def distinct_over(name: str, node: exp.Anonymous) -> Wrong:
     values = node.expressions[0].expressions
     what = f"{name}(DISTINCT …) OVER (…), which Spark does not run"
     if window is None or block is None or block.args.get("group") is not None:
-        return Wrong(span(node), what, "Group in a subquery in FROM, and ask around it.")
+        return Wrong(span(node), what, "Group in a subquery in FROM, and use its columns outside.")
     row = AGGREGATES[name]
     if row.arguments[0] > 1 or (row.over is not None and not row.collects):
         return Wrong(span(node), what, "Group DISTINCT rows in a subquery in FROM, and join its groups.")
