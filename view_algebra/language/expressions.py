@@ -46,6 +46,12 @@ class Field:
     of: Type | None = field(default=None, compare=False)
 
 
+def whole(value: Expr) -> int:
+    """The whole number of a literal, 0 for NULL."""
+    assert isinstance(value, Constant)
+    return int(value.value or 0)
+
+
 @dataclass(frozen=True)
 class Call:
     """A scalar function or operator over typed arguments. The type of a `cast` is its target.

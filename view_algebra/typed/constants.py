@@ -57,9 +57,7 @@ def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, plac
     refuse_other_number(names, widths[0], place)
     for value in (value for row in rows for value in row):
         if any(isinstance(part, (Aggregate, Windowed, Subquery)) for part in walk(value)):
-            raise Wrong(
-                value.place or place, "more than constants in VALUES", "Put it into a subquery of its own in FROM."
-            )
+            raise Wrong(value.place or place, "VALUES takes constants", "Put it into a subquery of its own in FROM.")
         if value.type.nested or value.type.length or value.type.name == "BINARY":
             raise Wrong(value.place or place, f"{value.type} in VALUES", "Put each of its parts into a column.")
     kinds = [_meeting(column, place) for column in zip(*rows, strict=True)]

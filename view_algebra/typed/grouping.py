@@ -316,7 +316,7 @@ def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
     """A bit per column: 1 if the row is not grouped by it. The last column's bit is the lowest."""
     wanted = call.arguments or tuple(left_out)
     if call.function == "grouping_id" and wanted != tuple(left_out):
-        raise Wrong(call.place, "grouping_id() of other columns than those of GROUP BY", "Write grouping_id().")
+        raise Wrong(call.place, "grouping_id() takes the columns of GROUP BY, in their order", "Write grouping_id().")
     result: Expr | None = None
     for column in wanted:
         if column not in left_out:

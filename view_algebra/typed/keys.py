@@ -115,7 +115,7 @@ def ties(query: Query, views: Mapping[str, Keys]) -> Iterator[Obstacle]:
         yield from ties(query.right, views)
         names, ordered = dict(query.columns), {e.path[0] for o in query.order if isinstance(e := o.expression, Field)}
         if (query.limit is not None or query.offset is not None) and ordered != set(names):
-            yield _tie(query.limit_place or query.place, "LIMIT", [n for n in names if n not in ordered])
+            yield _tie(query.limit_place or query.place, "LIMIT picks rows by", [n for n in names if n not in ordered])
         return
     for nested in nested_in(query.relation):
         yield from ties(nested.query, views)
@@ -127,9 +127,9 @@ def ties(query: Query, views: Mapping[str, Keys]) -> Iterator[Obstacle]:
         if isinstance(part, Windowed):
             missing = lacking_in_window(part, keys)
             if missing or (by_rows(part) and not keys):
-                yield _tie(part.place, f"{part.function}() OVER (…)", [_label(e) for e in missing], of_window=True)
+                yield _tie(part.place, f"{part.function}() OVER (…) depends on", [_label(e) for e in missing])
     if missing := lacking_in_limit(query, keys):
-        yield _tie(query.limit_place or query.place, "LIMIT", [_label(e) for e in missing])
+        yield _tie(query.limit_place or query.place, "LIMIT picks rows by", [_label(e) for e in missing])
 
 
 RowKeys = frozenset[frozenset[Expr]]
@@ -330,14 +330,13 @@ _SHARED = (
 )
 
 
-def _tie(place: Place, what: str, missing: Sequence[str], of_window: bool = False) -> Obstacle:
-    where = f"{what} picks rows by" if not of_window else f"{what} depends on"
+def _tie(place: Place, what: str, missing: Sequence[str]) -> Obstacle:
     way_out = f"Add to its ORDER BY: {', '.join(missing)}." if missing else _SHARED
     if missing and all(m == "…" or m.endswith("(…)") for m in missing):
         way_out = "Order by all of the group's columns."
     if any(re.fullmatch(r"position[ _]\d+", m) for m in missing):  # an element's position, unknown to explode()
         way_out = "Write posexplode(…), and add to its ORDER BY: kafka_partition, kafka_offset, and the position."
-    return Obstacle(place, f"{where} an order that leaves ties", way_out)
+    return Obstacle(place, f"{what} an order that leaves ties", way_out)
 
 
 def _outer_keys(query: Select, inner: RowKeys) -> Keys:

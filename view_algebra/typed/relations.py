@@ -2,8 +2,8 @@
 
 - USING and NATURAL compare columns by name and merge each pair into one column.
 - `JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON …` joins the version of a row that held at a time. A version holds from
-  its time until that of the next version of its key. If both have one time, the first holds never. The joined relation
-  has all versions, each with these two times. A deletion ends the version before it, and is not a version.
+  its time until that of the next version of its key. If both have the same time, the first never holds. The joined
+  relation has all versions, each with these two times. A deletion ends the version before it, and is not a version.
 - A join of a text with a number is refused. Spark would read the text as a number, and a text that is not a number
   matches nothing: a key declared with the wrong type would silently give a view without rows. The author writes the
   cast.
@@ -100,7 +100,7 @@ def from_clause(node: exp.Select, scope: Scope) -> tuple[Relation | None, Scope]
         relation, scope = _from(from_.this, scope)
     for join in node.args.get("joins") or []:
         if relation is None:
-            raise Wrong(span(join), "a JOIN with nothing before it", "A column of that name is written `join`.")
+            raise Wrong(span(join), "JOIN needs a relation before it", "A column of that name is written `join`.")
         relation, scope = _join(relation, join, scope)
     for lateral in node.args.get("laterals") or []:
         relation, scope = _explode(relation, lateral, scope)
@@ -240,7 +240,8 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
     if (declared := scope.context.read_through.get(node.name.lower())) is None:
         return None
     if any(item.alias == PASSED[0] for item in declared.select.expressions):  # a table that passes on log positions
-        return _in_place_of(node, declared.select.copy(), [*names, *PASSED] if names else [], scope)
+        select = declared.select.copy()
+        return _in_place_of(node, select, _records(node, select, scope), [*names, *PASSED] if names else [], scope)
     if changes_name(declared.name) in scope.context.streams:  # a table: its name means its rows to Spark too
         newest = scope.context.query(declared.select.copy(), Outside(scope.context))
         return Nested(with_column_names(newest, names, span(node)) if names else newest, alias, span(node))
@@ -249,7 +250,8 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
         outputs = zip(select.expressions, names, strict=True)
         select.set("expressions", [named_item(item, name) for item, name in outputs])
         names = []
-    return _in_place_of(node, select, names, scope, of_view=True)
+    inner = _without_infinities(_records(node, select, scope), select, scope)
+    return _in_place_of(node, select, inner, names, scope)
 
 
 def _without_infinities(query: Query, select: exp.Expr, scope: Scope) -> Query:
@@ -270,22 +272,25 @@ def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
     own = [name for name, _ in scope.context.streams[node.name.lower()] if not name.startswith("kafka_")]
     refuse_other_number(names, len(own), span(node))
     columns = (f"{spark_name(column)} AS {spark_name(name)}" for column, name in zip(own, names, strict=True))
-    stream = _in_place_of(node, parsed(f"SELECT {', '.join(columns)} FROM {spark_name(node.name)}"), [], scope)
+    select = parsed(f"SELECT {', '.join(columns)} FROM {spark_name(node.name)}")
+    stream = _in_place_of(node, select, _records(node, select, scope), [], scope)
     assert stream is not None, "rows of a stream are in order"
     return stream
 
 
-def _in_place_of(
-    node: exp.Table, select: exp.Expr, names: list[str], scope: Scope, *, of_view: bool = False
-) -> Nested | None:
-    """A name replaced by a SELECT over records. Spark gets the same edit. None if its rows are not records."""
+def _records(node: exp.Table, select: exp.Expr, scope: Scope) -> Query:
+    """The query of a SELECT over records that stands in place of a name."""
     hidden = next((table.name for table in select.find_all(exp.Table) if table.name.lower() in scope.ctes), None)
     if hidden is not None:  # Spark would read the CTE
-        raise Wrong(span(node), f"{node.name}, of records of {hidden}, next to a CTE of that name", "Rename the CTE.")
-    inner, alias = scope.context.query(select, Outside(scope.context)), (node.alias or node.name).lower()
-    inner = _without_infinities(inner, select, scope) if of_view else inner
+        raise Wrong(span(node), f"a CTE hides {hidden}, which {node.name} reads", "Rename the CTE.")
+    return scope.context.query(select, Outside(scope.context))
+
+
+def _in_place_of(node: exp.Table, select: exp.Expr, inner: Query, names: list[str], scope: Scope) -> Nested | None:
+    """A name replaced by a SELECT over records. Spark gets the same edit. None if its rows are not records."""
     if not is_in_order(inner, windows=False):
         return None
+    alias = (node.alias or node.name).lower()
     named = with_column_names(inner, names, span(node)) if names else inner
     columns = [exp.to_identifier(name, quoted=True) for name in names]
     called = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)

@@ -348,7 +348,7 @@ def _tuple(node: exp.Tuple, _: Scope) -> Expr:
     raise Wrong(
         span(node),
         "several values in parentheses",
-        "Write a = 1 AND b = 2; for a larger pair, a > 1 OR (a = 1 AND b > 2).",
+        "Write a = 1 AND b = 2. To compare pairs, write a > 1 OR (a = 1 AND b > 2).",
     )
 
 
@@ -405,7 +405,9 @@ def cast_to(node: exp.Cast, scope: Scope) -> Expr:
     if kind is None:
         raise _cast_to_unknown(node, scope)
     if kind.nested:
-        raise Wrong(span(node), f"CAST to {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md.")
+        raise Wrong(
+            span(node), f"CAST cannot give {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md."
+        )
     if is_suffixed(node) and kind.integral:
         return whole_number(node, kind)
     return as_type(kind, node, node.this, scope)
@@ -421,7 +423,7 @@ def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
         way_out = f"Write {shown}. Texts such as '09:30:00' have the order of the times."
     if word.upper() == "INTERVAL" and isinstance(node.this, exp.Literal):
         way_out = f"Write INTERVAL {readable(node.this)}."
-    return Wrong(span(node), f"CAST to {word}", way_out)
+    return Wrong(span(node), f"CAST cannot give {word}", way_out)
 
 
 def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:

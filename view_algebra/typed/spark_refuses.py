@@ -147,7 +147,7 @@ def refuse_groupings(block: Select) -> None:
     about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
     if about or any(True for _ in outer_fields(block)):
         way_out = "Group in a subquery in FROM, and use its columns outside."
-        raise Wrong(about[0] if about else block.place, "a subquery about a row, with several groupings", way_out)
+        raise Wrong(about[0] if about else block.place, "a correlated subquery next to several groupings", way_out)
 
 
 def refuse_windowed_keys(block: Select) -> None:
@@ -228,12 +228,9 @@ def refuse_in_join(on: Expr, left: Container[str]) -> None:
         sides = {column.relation in left for column in outer_fields(part.query)}
         if part.kind == "scalar" or len(sides) > 1:
             way_out = "Put it into WHERE, or compute it in a subquery in FROM, and compare its column."
-            what = (
-                "a value of the rows that a joined row meets"
-                if part.kind == "scalar"
-                else "a subquery about both sides"
-            )
-            raise Wrong(part.place, f"{what}, in ON", way_out)
+            scalar = part.kind == "scalar"
+            what = "ON has a correlated scalar subquery" if scalar else "ON has a subquery correlated with both sides"
+            raise Wrong(part.place, what, way_out)
 
 
 def refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:

@@ -1,4 +1,4 @@
-"""Subqueries as values and conditions: scalar ones, EXISTS, IN, and those about one row, such as SEMI and ANTI joins.
+"""Scalar subqueries, EXISTS and IN, and correlated subqueries, which SEMI and ANTI joins become.
 
 `SELECT k FROM v WHERE EXISTS (SELECT 1 FROM w WHERE w.k = v.k)` names a column of the outer block. To that block the
 column is a part of the expression, like an argument of a call (`walks.children`). So every rewrite of the block's
@@ -144,8 +144,8 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
     )
     if not decides and not (whole and no_nulls):
         way_out = (
-            "Write EXISTS (SELECT 1 FROM … WHERE k = x), which is never NULL, or put it into WHERE. Where it cannot be "
-            "NULL it is served: with IS NOT NULL in both WHEREs."
+            "Write EXISTS (SELECT 1 FROM … WHERE k = x), which is never NULL, or put it into WHERE. It is also served "
+            "if neither side can be NULL: add IS NOT NULL to both WHERE clauses."
         )
         raise Wrong(span(node), "IN (SELECT …) as a value", way_out)
 

@@ -96,7 +96,7 @@ def _refuse_unread(node: exp.Expr) -> None:
     if isinstance(node, exp.Alter) and node.this.args.get("db"):
         unread.append(f"the schema {node.this.text('db')}")
     if unread:
-        raise Wrong(span(node), f"{unread[0]} is not served in a check", "Leave it out; NOT ENFORCED may stand there.")
+        raise Wrong(span(node), f"{unread[0]} is not served in a check", "Leave it out. Only NOT ENFORCED may follow.")
 
 
 def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], exp.Expr]:

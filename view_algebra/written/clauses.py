@@ -57,9 +57,7 @@ def _bounded(total: int, node: exp.Expr) -> int:
     if total > MOST_RELATIONS:
         name = node.alias if isinstance(node, exp.CTE) else "the view"
         what = f"{name} reads {total:,} relations once each CTE stands where it is named"
-        way_out = (
-            f"Declare a CTE that is named several times as a view of its own; {MOST_RELATIONS} relations are the most."
-        )
+        way_out = f"Declare the CTE as a view. A view reads at most {MOST_RELATIONS} relations."
         raise Wrong(span(node), what, way_out)
     return total
 

@@ -39,7 +39,7 @@ from view_algebra.written.properties import (
     SOURCE_PROPERTIES,
     UNAVAILABLE,
     VIEW_PROPERTIES,
-    Found,
+    Options,
     Report,
     asked_again,
     format_of,
@@ -147,14 +147,9 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     name = _name(schema.this, LONGEST_SOURCE, report)
     properties, options, comment, using = properties_of(statement, SOURCE_PROPERTIES, report)
     if using is None or using[0].lower() != "kafka":
-        actual = f"USING {using[0]}" if using else "no USING"
-        report(
-            Wrong(
-                using[1] if using else span(schema.this),
-                f"{actual}: a source is a Kafka topic",
-                "Write USING kafka OPTIONS (topic '…', format 'json').",
-            )
-        )
+        actual, place = (f"USING {using[0]}", using[1]) if using else ("no USING", span(schema.this))
+        way_out = "Write USING kafka OPTIONS (topic '…', format 'json')."
+        report(Wrong(place, f"{actual}: a source is a Kafka topic", way_out))
     columns, comments, unique, primary = _columns(schema, report)
     topic, topic_place = _topic(name, schema, options, report)
     _check_keys(primary, unique, columns, report, span(schema))
@@ -166,11 +161,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     key_format = _key_format(primary, options, cast("KeyFormat", by_default), report)
     event_time = _event_time(properties, columns, report, of_changes=bool(primary) and changes)
     newest_by = _newest_by(properties, primary, event_time, format_, report)
-    if "dedupe_within" in properties and not unique:
-        way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
-        report(Wrong(properties["dedupe_within"][1], "dedupe_within needs UNIQUE", way_out))
-    if "index" in properties and not primary:
-        report(Wrong(properties["index"][1], "a stream has no index", "Declare it on a view of the stream."))
+    _check_keyed(properties, primary, unique, report)
     well_formed(properties, report)
     properties, start = _fields(properties, columns, report), _start(options, report)
     encodings = _encodings(columns, primary, format_, properties, options, report)
@@ -195,6 +186,15 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         values_of(format_, columns, primary, properties, options, encodings, report),
         written.sql,
     )
+
+
+def _check_keyed(properties: Options, primary: tuple[str, ...], unique: tuple[str, ...], report: Report) -> None:
+    """Reports properties that need a key which the source does not declare."""
+    if "dedupe_within" in properties and not unique:
+        way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
+        report(Wrong(properties["dedupe_within"][1], "dedupe_within needs UNIQUE", way_out))
+    if "index" in properties and not primary:
+        report(Wrong(properties["index"][1], "a stream has no index", "Declare it on a view of the stream."))
 
 
 def _check_keys(
@@ -243,8 +243,8 @@ def _encodings(
     columns: Mapping[str, Type],
     primary: tuple[str, ...],
     format_: str,
-    properties: Found,
-    options: Found,
+    properties: Options,
+    options: Options,
     report: Report,
 ) -> Encodings:
     """The declared encodings of times, decimals and bytes."""
@@ -287,13 +287,13 @@ def _encodings(
     )
 
 
-def _flattened(columns: Mapping[str, Type], properties: Found) -> bool:
+def _flattened(columns: Mapping[str, Type], properties: Options) -> bool:
     """True if records are changes that Debezium's ExtractNewRecordState has flattened."""
     fields = {properties.get(f"{OF_FIELD}{name}", (name, None))[0] for name in columns}
     return not fields.isdisjoint(("__deleted", "__op"))
 
 
-def _placeholder(primary: tuple[str, ...], options: Found, report: Report, *, of_connector: bool) -> str | None:
+def _placeholder(primary: tuple[str, ...], options: Options, report: Report, *, of_connector: bool) -> str | None:
     """The placeholder of a value that a change left unchanged: the declared one, or Debezium's default."""
     if UNAVAILABLE not in options:
         return PLACEHOLDER if primary and of_connector else None
@@ -306,7 +306,7 @@ def _placeholder(primary: tuple[str, ...], options: Found, report: Report, *, of
     return value
 
 
-def _key_format(primary: tuple[str, ...], options: Found, default: KeyFormat, report: Report) -> KeyFormat:
+def _key_format(primary: tuple[str, ...], options: Options, default: KeyFormat, report: Report) -> KeyFormat:
     """The format of Kafka's key of a table's record."""
     if "key_format" not in options:
         return default
@@ -370,10 +370,10 @@ def _columns(
     return columns, comments, unique, primary
 
 
-def _fields(properties: Found, columns: Mapping[str, Type], report: Report) -> Found:
+def _fields(properties: Options, columns: Mapping[str, Type], report: Report) -> Options:
     """The properties, with the declared case of column names in those that name a column's field."""
     declared = {name.lower(): name for name in columns}
-    fields: Found = {}
+    fields: Options = {}
     for key, (field, place) in properties.items():
         if not key.startswith(OF_FIELD):
             continue
@@ -408,7 +408,7 @@ def _constraint(item: exp.Expr) -> tuple[str, tuple[str, ...]] | None:
     return None
 
 
-def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tuple[str, Span | None]:
+def _topic(name: str, schema: exp.Schema, options: Options, report: Report) -> tuple[str, Span | None]:
     for option in options:
         if option not in OPTIONS:
             value, place = options[option]
@@ -425,7 +425,7 @@ def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tup
     return topic, place
 
 
-def _start(options: Found, report: Report) -> Found:
+def _start(options: Options, report: Report) -> Options:
     """The option with the start of the source, if it is set."""
     start = {name: options[name] for name in ("start",) if name in options}
     for value, place in start.values():
@@ -558,7 +558,7 @@ def _event_time(
 
 
 def _newest_by(
-    properties: Found, primary: tuple[str, ...], event_time: str | None, format_: str, report: Report
+    properties: Options, primary: tuple[str, ...], event_time: str | None, format_: str, report: Report
 ) -> Choice["log", "source", "event_time"]:
     """The column or rule that decides which record of a key is the newest."""
     default: Choice["log", "source"] = "source" if format_ in DEBEZIUM else "log"

@@ -152,7 +152,7 @@ class _Parser(SparkParser):
 
     def _parse_as_command(self, start: Token) -> exp.Command:
         """Refuses an unreadable statement where reading ended, instead of accepting it as an opaque command."""
-        self.raise_error("This is not understood", self._curr or self._prev or start)
+        self.raise_error("This cannot be parsed", self._curr or self._prev or start)
         raise AssertionError("raise_error raises")
 
 

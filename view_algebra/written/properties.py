@@ -14,7 +14,7 @@ from view_algebra.language.types import Type
 from view_algebra.refusals import Span, Wrong, span, suggestion
 
 
-def format_of(options: Found, report: Report) -> str:
+def format_of(options: Options, report: Report) -> str:
     """The format of a record's value. Reports an unknown one."""
     value, place = options.get("format", ("json", None))
     formats = list(dict.fromkeys(["json", *DEBEZIUM, *FORMATS]))
@@ -25,13 +25,13 @@ def format_of(options: Found, report: Report) -> str:
     return "json"
 
 
-def of_format(format_: str, options: Found) -> Found:
+def of_format(format_: str, options: Options) -> Options:
     """The options of the format."""
     own = FORMATS[format_].options if format_ in FORMATS else {}
     return {name: options[name] for name in own if name in options}
 
 
-def asked_again(format_: str, key_format: KeyFormat, options: Found, report: Report) -> Found:
+def asked_again(format_: str, key_format: KeyFormat, options: Options, report: Report) -> Options:
     """The option that requests missing schemas from the registry again, if it is set."""
     if ASK_AGAIN not in options:
         return {}
@@ -54,8 +54,8 @@ def values_of(
     format_: str,
     columns: Mapping[str, Type],
     primary: tuple[str, ...],
-    properties: Found,
-    options: Found,
+    properties: Options,
+    options: Options,
     encodings: Encodings,
     report: Report,
 ) -> ValueSql | None:
@@ -163,16 +163,16 @@ _FORMS = {
 Report = Callable[[Wrong], None]
 """Reports a mistake that leaves the statement readable."""
 
-Found = dict[str, tuple[str, Span | None]]
+Options = dict[str, tuple[str, Span | None]]
 """Values of options or properties by name, with their places."""
 
 
 def properties_of(
     statement: exp.Create, allowed: Collection[str], report: Report
-) -> tuple[Found, Found, str | None, tuple[str, Span | None] | None]:
+) -> tuple[Options, Options, str | None, tuple[str, Span | None] | None]:
     """TBLPROPERTIES, OPTIONS, the comment, and the word after USING."""
-    properties: Found = {}
-    options: Found = {}
+    properties: Options = {}
+    options: Options = {}
     comment: str | None = None
     using: tuple[str, Span | None] | None = None
     clause = statement.args.get("properties")
@@ -236,7 +236,7 @@ def _key(node: exp.Expr) -> str:
     return node.sql("spark").replace("`", "") if isinstance(node, exp.Dot) else node.name
 
 
-def well_formed(properties: Found, report: Report) -> None:
+def well_formed(properties: Options, report: Report) -> None:
     """Reports values that do not have the form of their property."""
     for name, (pattern, way_out) in _FORMS.items():
         if name in properties and not re.fullmatch(pattern, properties[name][0]):
