@@ -53,12 +53,11 @@ from view_algebra.language.walks import (
 )
 from view_algebra.typed.constants import rows_of, unique, unique_together
 from view_algebra.typed.names import Keys, Sorting, SortKey
+from view_algebra.written.tables import HOLDS
 
 _ROW_BY_ROW = ("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value")
 """Window functions that give equal rows different results. Others do so only if the frame counts rows."""
 
-HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"
-"""The columns for the begin of a version and of the next one. No author sees them, or may declare their names."""
 
 _MOST_KEYS = 8
 """Most keys kept per relation, so that joins of many relations compile quickly."""

@@ -52,7 +52,6 @@ from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.events import PASSED, is_in_order, passes_on
 from view_algebra.typed.generators import generated, makes_rows, with_generator
-from view_algebra.typed.keys import FROM, HOLDS, UNTIL
 from view_algebra.typed.names import (
     OWN_ALIASES,
     Columns,
@@ -77,7 +76,7 @@ from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind
 from view_algebra.typed.subqueries import JOINS, semi_join
 from view_algebra.written.dialect import parsed
 from view_algebra.written.pivots import pivoted, refuse_counts
-from view_algebra.written.tables import versions
+from view_algebra.written.tables import FROM, HOLDS, UNTIL, versions
 from view_algebra.written.ways_out import unnested
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
