@@ -234,7 +234,7 @@ def with_meaning(written: Written, symbols: Symbols) -> Typed:
     """The view with every name and type resolved, and with its ties broken.
 
     >>> from view_algebra.compile import stages
-    >>> from view_algebra.outline import outline
+    >>> from tests.algebra.outline import outline
     >>> print(outline(stages({"example.sql": EXAMPLE})["top"].split.typed.query))
     SELECT
       clicks.country AS country: STRING
@@ -288,7 +288,7 @@ def into_blocks(typed: Typed) -> Split:
     """The query, split where records become cells.
 
     >>> from view_algebra.compile import stages
-    >>> from view_algebra.outline import outline, leaf_outline
+    >>> from tests.algebra.outline import outline, leaf_outline
     >>> split = stages({"example.sql": EXAMPLE})["top"].split
     >>> print(leaf_outline(split.leaves[0]))
     a cell per group of clicks

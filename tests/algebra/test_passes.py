@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.algebra.outline import leaf_outline, outline
 from view_algebra import compile_catalog
 from view_algebra.compile import stages
-from view_algebra.outline import leaf_outline, outline
 
 FOLDER = Path(__file__).parent / "passes"
 CASES = {"cases.sql": (FOLDER / "cases.sql").read_text(encoding="utf-8")}
