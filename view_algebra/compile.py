@@ -38,49 +38,6 @@ from view_algebra.written.ways_out import below
 
 T = TypeVar("T")
 
-_NOW = "(SELECT now() AS now, CAST(now() AT TIME ZONE 'UTC' AS date) AS today)"
-
-
-def compile_check(d: CheckDeclaration, symbols: Symbols) -> Check:
-    """The compiled texts of a check of a compiled view."""
-    if d.view not in symbols.views:
-        raise Wrong(d.place, f"{d.view} is not a view", _no_view(d.view, symbols.sources, symbols.views))
-    view, around = symbols.views[d.view], _with_published(symbols)
-    refuse_unread(d.select)
-    declared = ViewDeclaration(d.view, d.file, d.place, (), {}, None, {}, d.select, "", d.sql)
-    whole = placed(declared, around)
-    if whole.cell_tables:
-        source = whole.split.leaves[0].source
-        raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")
-    read = views_read(whole.split.above)
-    now = {published(name): f"{PUBLISHED}.{postgres_name(name)}" for name in symbols.types}
-    return Check(
-        name=d.name,
-        sql=d.sql,
-        counts=d.counts,
-        blocks=d.enforced and view.properties.get("on_failure", "block") == "block",
-        failing=reading(final_text(whole), "analytics", {**now, CLOCK: _NOW}.get),
-        reads=tuple(sorted(read & symbols.views.keys())),
-    )
-
-
-def with_checks(views: Mapping[str, View], checks: Mapping[tuple[str, str], Check]) -> dict[str, View]:
-    """The views with their checks, sorted by name. `checks` holds them by view and name."""
-    return {
-        name: replace(view, checks=tuple(checks[key] for key in sorted(checks) if key[0] == name))
-        for name, view in views.items()
-    }
-
-
-def _with_published(symbols: Symbols) -> Symbols:
-    """The relations that a check may read: the views, the same views as readers see them now, and the clock."""
-
-    def also(views: Mapping[str, T]) -> dict[str, T]:
-        return {**views, **{published(name): fact for name, fact in views.items()}}
-
-    types = also(symbols.types) | {CLOCK: (("now", TIMESTAMP), ("today", DATE))}
-    return replace(symbols, types=types, keys=also(symbols.keys), sortings=also(symbols.sortings))
-
 
 def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | None = None) -> Catalog:
     """All declarations of a catalog, compiled. `files` holds each `.sql` file's text by its path.
@@ -102,79 +59,6 @@ def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | N
     with _room_for_nesting():
         symbols = _compiled(files, deployed or {})
     return Catalog(sources=dict(symbols.sources), views=dict(symbols.views))
-
-
-def of_today(source: Source) -> Source | None:
-    """A deployed source, compiled by this version of Lamina, or None if it refuses the declaration."""
-    try:
-        return compile_catalog({"": source.sql}).sources[source.name]
-    except Refused:
-        return None
-
-
-def stages(files: Mapping[str, str]) -> Mapping[str, Placed]:
-    """The views of a catalog before their texts are put together: their meaning, split and placement."""
-    with _room_for_nesting():
-        return _compiled(files).placed
-
-
-def avoided(catalog: Catalog, view: str) -> Obstacle | None:
-    """The obstacle that makes a view read records below the views in its FROM, or None if it reads their rows.
-
-    None too if this version of Lamina refuses the declarations, which another one may have deployed.
-    """
-    declared: dict[str, str] = {}
-    wanted = [view]
-    while wanted:
-        name = wanted.pop()
-        written = catalog.views.get(name) or catalog.sources.get(name)
-        if written is None or name in declared:
-            continue
-        declared[name] = written.sql
-        if isinstance(written, View):
-            wanted += names_in(written)
-    try:
-        return stages(declared)[view].avoided
-    except Refused:
-        return None
-
-
-def names_in(declared: Source | View) -> frozenset[str]:
-    """The sources and views that a declaration names, also views whose records are read in place of their rows.
-
-    >>> from view_algebra.passes import EXAMPLE
-    >>> names_in(compile_catalog({"c.sql": EXAMPLE}).views["top"])
-    frozenset({'clicks'})
-    """
-    return _names_in(declared.sql) - {declared.name}
-
-
-@lru_cache(maxsize=1024)
-def _names_in(sql: str) -> frozenset[str]:
-    return frozenset(_tables_named(_statement(sql)))
-
-
-def _statement(sql: str) -> exp.Expr:
-    """The syntax of one declaration. Raises Refused if this version of Lamina cannot read it."""
-    file = File("", sql)
-    try:
-        with _room_for_nesting():
-            [statement] = parse(file)
-    except Wrong as wrong:
-        raise refuse_all([Mistake(file, wrong.span, "", wrong.reason, wrong.way_out)]) from wrong
-    return statement.tree
-
-
-def under_another_name(sql: str, name: str) -> str:
-    """The declaration of a view under another name.
-
-    >>> under_another_name("CREATE VIEW v (a) AS SELECT view.a FROM view", "select")
-    'CREATE VIEW `select` (a) AS SELECT view.a FROM view'
-    """
-    target = next(_statement(sql).find_all(exp.Table)).this
-    place = span(target)
-    assert place is not None, "the parser keeps the place of a name"
-    return f"{sql[: place.start]}{(spark_path if target.quoted else spark_name)(name)}{sql[place.end :]}"
 
 
 @contextmanager
@@ -287,6 +171,86 @@ def _refuse_changes(select: exp.Expr, declared: Declared) -> None:
             raise Wrong(span(table), f"no source or view {table.name}", way_out)
 
 
+def _put_below(d: ViewDeclaration, wrong: HasObstacle, symbols: Symbols) -> Wrong:
+    """A refusal of an expression above the cells, with a rewrite for Spark as the way out if there is one."""
+    rewrite = below(d.select, wrong.span) if wrong.way_out == GROUP_BELOW else None
+    if rewrite is None:
+        return wrong
+    text, select = rewrite
+    try:
+        compile_view(replace(d, select=select), symbols)
+    except Wrong:
+        return wrong
+    return Wrong(wrong.span, wrong.reason, f"Write {text}.")
+
+
+def _tables_named(select: exp.Expr) -> list[str]:
+    """The names in FROM that are not CTEs in reach."""
+    return [table.name.lower() for table in select.find_all(exp.Table) if not _names_a_cte(table)]
+
+
+def _names_a_cte(table: exp.Table) -> bool:
+    """True if the name is a CTE of an enclosing query. A CTE sees the CTEs before it, not itself."""
+    node: exp.Expr = table
+    while (around := node.parent) is not None:
+        with_ = around.args.get("with_") if not isinstance(around, exp.With) else None
+        ctes = with_.expressions if with_ is not None and node is not with_ else []
+        if isinstance(around, exp.With):
+            ctes = around.expressions[: around.expressions.index(node)]
+        if any(cte.alias.lower() == table.name.lower() for cte in ctes):
+            return True
+        node = around
+    return False
+
+
+def with_checks(views: Mapping[str, View], checks: Mapping[tuple[str, str], Check]) -> dict[str, View]:
+    """The views with their checks, sorted by name. `checks` holds them by view and name."""
+    return {
+        name: replace(view, checks=tuple(checks[key] for key in sorted(checks) if key[0] == name))
+        for name, view in views.items()
+    }
+
+
+def compile_check(d: CheckDeclaration, symbols: Symbols) -> Check:
+    """The compiled texts of a check of a compiled view."""
+    if d.view not in symbols.views:
+        raise Wrong(d.place, f"{d.view} is not a view", _no_view(d.view, symbols.sources, symbols.views))
+    view, around = symbols.views[d.view], _with_published(symbols)
+    refuse_unread(d.select)
+    declared = ViewDeclaration(d.view, d.file, d.place, (), {}, None, {}, d.select, "", d.sql)
+    whole = placed(declared, around)
+    if whole.cell_tables:
+        source = whole.split.leaves[0].source
+        raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")
+    read = views_read(whole.split.above)
+    now = {published(name): f"{PUBLISHED}.{postgres_name(name)}" for name in symbols.types}
+    return Check(
+        name=d.name,
+        sql=d.sql,
+        counts=d.counts,
+        blocks=d.enforced and view.properties.get("on_failure", "block") == "block",
+        failing=reading(final_text(whole), "analytics", {**now, CLOCK: _NOW}.get),
+        reads=tuple(sorted(read & symbols.views.keys())),
+    )
+
+
+def _with_published(symbols: Symbols) -> Symbols:
+    """The relations that a check may read: the views, the same views as readers see them now, and the clock."""
+
+    def also(views: Mapping[str, T]) -> dict[str, T]:
+        return {**views, **{published(name): fact for name, fact in views.items()}}
+
+    types = also(symbols.types) | {CLOCK: (("now", TIMESTAMP), ("today", DATE))}
+    return replace(symbols, types=types, keys=also(symbols.keys), sortings=also(symbols.sortings))
+
+
+_NOW = "(SELECT now() AS now, CAST(now() AT TIME ZONE 'UTC' AS date) AS today)"
+
+
+def _no_view(name: str, sources: Collection[str], views: Collection[str]) -> str:
+    return "Declare a view over it, and check that." if name in sources else suggestion(name, views)
+
+
 def _as_deployed(new: Source, old: Source | None) -> Source:
     """A stream with UNIQUE, read as deployed unless its declaration requires another reading.
 
@@ -296,6 +260,14 @@ def _as_deployed(new: Source, old: Source | None) -> Source:
     if old is None or not old.ids or (today := of_today(old)) is None:
         return new
     return replace(new, parse=old.parse, counted=old.counted, ids=old.ids) if new.reads_as(today) else new
+
+
+def of_today(source: Source) -> Source | None:
+    """A deployed source, compiled by this version of Lamina, or None if it refuses the declaration."""
+    try:
+        return compile_catalog({"": source.sql}).sources[source.name]
+    except Refused:
+        return None
 
 
 def _source(d: SourceDeclaration) -> Source:
@@ -341,37 +313,66 @@ def _read_directly(d: SourceDeclaration) -> Sequence[DirectColumn]:
     return [DirectColumn(name, fields.get(name, name), kind.spark) for name, kind in d.columns]
 
 
-def _put_below(d: ViewDeclaration, wrong: HasObstacle, symbols: Symbols) -> Wrong:
-    """A refusal of an expression above the cells, with a rewrite for Spark as the way out if there is one."""
-    rewrite = below(d.select, wrong.span) if wrong.way_out == GROUP_BELOW else None
-    if rewrite is None:
-        return wrong
-    text, select = rewrite
+def stages(files: Mapping[str, str]) -> Mapping[str, Placed]:
+    """The views of a catalog before their texts are put together: their meaning, split and placement."""
+    with _room_for_nesting():
+        return _compiled(files).placed
+
+
+def avoided(catalog: Catalog, view: str) -> Obstacle | None:
+    """The obstacle that makes a view read records below the views in its FROM, or None if it reads their rows.
+
+    None too if this version of Lamina refuses the declarations, which another one may have deployed.
+    """
+    declared: dict[str, str] = {}
+    wanted = [view]
+    while wanted:
+        name = wanted.pop()
+        written = catalog.views.get(name) or catalog.sources.get(name)
+        if written is None or name in declared:
+            continue
+        declared[name] = written.sql
+        if isinstance(written, View):
+            wanted += names_in(written)
     try:
-        compile_view(replace(d, select=select), symbols)
-    except Wrong:
-        return wrong
-    return Wrong(wrong.span, wrong.reason, f"Write {text}.")
+        return stages(declared)[view].avoided
+    except Refused:
+        return None
 
 
-def _no_view(name: str, sources: Collection[str], views: Collection[str]) -> str:
-    return "Declare a view over it, and check that." if name in sources else suggestion(name, views)
+def names_in(declared: Source | View) -> frozenset[str]:
+    """The sources and views that a declaration names, also views whose records are read in place of their rows.
+
+    >>> from view_algebra.passes import EXAMPLE
+    >>> names_in(compile_catalog({"c.sql": EXAMPLE}).views["top"])
+    frozenset({'clicks'})
+    """
+    return _names_in(declared.sql) - {declared.name}
 
 
-def _tables_named(select: exp.Expr) -> list[str]:
-    """The names in FROM that are not CTEs in reach."""
-    return [table.name.lower() for table in select.find_all(exp.Table) if not _names_a_cte(table)]
+@lru_cache(maxsize=1024)
+def _names_in(sql: str) -> frozenset[str]:
+    return frozenset(_tables_named(_statement(sql)))
 
 
-def _names_a_cte(table: exp.Table) -> bool:
-    """True if the name is a CTE of an enclosing query. A CTE sees the CTEs before it, not itself."""
-    node: exp.Expr = table
-    while (around := node.parent) is not None:
-        with_ = around.args.get("with_") if not isinstance(around, exp.With) else None
-        ctes = with_.expressions if with_ is not None and node is not with_ else []
-        if isinstance(around, exp.With):
-            ctes = around.expressions[: around.expressions.index(node)]
-        if any(cte.alias.lower() == table.name.lower() for cte in ctes):
-            return True
-        node = around
-    return False
+def _statement(sql: str) -> exp.Expr:
+    """The syntax of one declaration. Raises Refused if this version of Lamina cannot read it."""
+    file = File("", sql)
+    try:
+        with _room_for_nesting():
+            [statement] = parse(file)
+    except Wrong as wrong:
+        raise refuse_all([Mistake(file, wrong.span, "", wrong.reason, wrong.way_out)]) from wrong
+    return statement.tree
+
+
+def under_another_name(sql: str, name: str) -> str:
+    """The declaration of a view under another name.
+
+    >>> under_another_name("CREATE VIEW v (a) AS SELECT view.a FROM view", "select")
+    'CREATE VIEW `select` (a) AS SELECT view.a FROM view'
+    """
+    target = next(_statement(sql).find_all(exp.Table)).this
+    place = span(target)
+    assert place is not None, "the parser keeps the place of a name"
+    return f"{sql[: place.start]}{(spark_path if target.quoted else spark_name)(name)}{sql[place.end :]}"

@@ -7,8 +7,10 @@ Syntax trees come in, and the typed queries of `language/expressions.py` go out.
     grouping        GROUP BY: grouping sets, windows of time, sessions
     scalars         expressions: operators, CAST, LIKE
     sugar           functions that rewrite to others
-    aggregates      aggregates, WITHIN GROUP, OVER
-    calls           the rules for the arguments of aggregates and window functions
+    aggregates      aggregates, WITHIN GROUP
+    over            window functions and aggregates OVER rows, and their frames
+    calls           the rules for the arguments of aggregates and time windows
+    generators      calls that make several rows of one
     subqueries      scalar subqueries, EXISTS, IN, SEMI and ANTI joins
     names           columns, aliases, fields
     natural_names   the names that Spark gives to columns without one
