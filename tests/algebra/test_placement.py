@@ -11,7 +11,7 @@ import pytest
 from view_algebra import Refused, compile_catalog
 from view_algebra.compile import avoided, names_in, stages, under_another_name
 from view_algebra.engines.postgres.expression_texts import FORMS
-from view_algebra.language.above import WRITTEN
+from view_algebra.language.above import WRITER_FORMS
 
 CASES = Path(__file__).parent / "placement.sql"
 GOLDEN = CASES.with_suffix(".txt")
@@ -62,13 +62,13 @@ def test_a_stored_declaration_that_this_compiler_cannot_read_is_refused() -> Non
         under_another_name("CREATE VIEW last_of_view AS SELECT FROM", "latest")
 
 
-@pytest.mark.parametrize("call", sorted(WRITTEN - {"lambda", "to_json"}))
+@pytest.mark.parametrize("call", sorted(WRITER_FORMS - {"lambda", "to_json"}))
 def test_every_call_that_needs_no_template_has_a_form_in_postgres(call: str) -> None:
     assert call in FORMS
 
 
 def test_every_form_in_postgres_is_known_to_the_placement() -> None:
-    assert FORMS.keys() <= WRITTEN
+    assert FORMS.keys() <= WRITER_FORMS
 
 
 def test_an_obstacle_that_records_leave_too_is_refused_in_the_words_of_the_first() -> None:

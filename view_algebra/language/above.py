@@ -50,7 +50,7 @@ ARITHMETIC = ("+", "-", "*", "/", "%", "div", "negative")
 CASTS = ("cast", "try_cast")
 LAMBDAS = ("transform", "filter", "exists", "forall")
 
-WRITTEN = frozenset(
+WRITER_FORMS = frozenset(
     {
         *("and", "or", "not", "is null", "is not null", "in", "like", "row", "~", "lambda"),
         *(*COMPARISONS, *ARITHMETIC, *CASTS, *LAMBDAS, *BITWISE),
@@ -110,7 +110,7 @@ def _call_obstacle(call: Call) -> Obstacle | None:
         as_json = "Leave to_json() out: readers see JSON anyway. Collect a set of lists from records."
         way_out = as_json if name == "to_json" else "Select its parts below the aggregation."
         return Obstacle(call.place, _differs("a nested value"), way_out)
-    if name in WRITTEN:
+    if name in WRITER_FORMS:
         return None
     if name.startswith("session"):
         way_out = "Write a literal as the gap, without a subquery next to it. Or group the records of a source."

@@ -56,7 +56,7 @@ NOW_IN_SPARK = "system.session.lamina_now"
 """A variable of Spark's session: the time of the snapshot that the oracle is compared with."""
 
 
-def told(name: str, place: Place) -> Expr:
+def clock_call(name: str, place: Place) -> Expr:
     """The expression of a function of the clock."""
     return cast(Call(NOW, (), TIMESTAMP, place=place), CLOCK[name.lower()])
 

@@ -427,8 +427,8 @@ def _columns_of_session(names: Mapping[Expr, str], alias: str) -> Callable[[Expr
 
 def in_every_window(block: Select) -> Select:
     """A relation with each row once per hopping window that holds it, unless a block groups records."""
-    asked = (*above_group(block), *(block.group or ()))
-    hopping = dict.fromkeys(e for x in asked for e in walk(x) if isinstance(e, Call) and hops(e))
+    expressions = (*above_group(block), *(block.group or ()))
+    hopping = dict.fromkeys(e for x in expressions for e in walk(x) if isinstance(e, Call) and hops(e))
     grouped = block.group is not None or block.distinct
     if not hopping or block.relation is None or (grouped and reads_records(block.relation)):
         return block

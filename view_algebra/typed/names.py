@@ -407,7 +407,7 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
         return call(names[0], [], place)
     if alias is None and len(names) == 1 and names[0].lower() in _WITHOUT_PARENTHESES:
         scope.edits.spell(node, clock.in_spark(names[0]))
-        return clock.told(names[0], place)
+        return clock.clock_call(names[0], place)
     hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column with the relation's name
     if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
         return find_outside(names, scope, place)

@@ -120,7 +120,7 @@ def _named(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
     if node.args.get("pivots"):
         relation = _pivoted(node, scope)
     elif isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
-        relation = _made_rows(node, scope)
+        relation = _table_function(node, scope)
     elif isinstance(node, exp.Table):
         relation = _table(node, scope)
     elif isinstance(node, exp.Subquery):
@@ -186,7 +186,7 @@ def _rows(node: exp.Values, scope: Scope) -> list[list[Expr]]:
     return [[expression(value, Scope(Outside(scope.context))) for value in row] for row in rows]
 
 
-def _made_rows(node: exp.Table, scope: Scope) -> Constants:
+def _table_function(node: exp.Table, scope: Scope) -> Constants:
     """FROM range(24), and FROM explode(array(1, 2)) AS t(n)."""
     name, place = node.this.name.lower(), span(node.this)
     if name in WINDOWED:
@@ -220,7 +220,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         return Nested(with_column_names(inner, names, span(node)) if names else inner, alias, span(node))
     if name.lower() in scope.context.streams:
         if names:
-            return _named_anew(node, names, scope)
+            return _with_column_aliases(node, names, scope)
         return Stream(name.lower(), alias, span(node))
     if name.lower() in scope.context.views:
         if (records := _records_of(node, alias, names, scope)) is not None:
@@ -266,7 +266,7 @@ def _without_infinities(query: Query, select: exp.Expr, scope: Scope) -> Query:
     return replace(query, outputs=tuple(outputs))
 
 
-def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
+def _with_column_aliases(node: exp.Table, names: list[str], scope: Scope) -> Nested:
     """FROM orders AS o(a, b): a stream under new column names, without Kafka's columns, which Spark would count."""
     own = [name for name, _ in scope.context.streams[node.name.lower()] if not name.startswith("kafka_")]
     refuse_other_number(names, len(own), span(node))
@@ -363,10 +363,10 @@ def _as_of(
     """A join with the versions that held at a time. Spark gets the same edit."""
     before = scope.relations
     time = join.this.args["version"].expression
-    asked = expression(time.copy(), scope)
-    refuse_aggregates(asked, "FOR SYSTEM_TIME AS OF", "Aggregate in a subquery, and join from that.")
-    if asked.type.numeric or asked.type.nested or asked.type.name == "BOOLEAN":
-        raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF {asked.type}, which is not a time", A_TIME)
+    at = expression(time.copy(), scope)
+    refuse_aggregates(at, "FOR SYSTEM_TIME AS OF", "Aggregate in a subquery, and join from that.")
+    if at.type.numeric or at.type.nested or at.type.name == "BOOLEAN":
+        raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF {at.type}, which is not a time", A_TIME)
     right, scope = _named(versions, scope)
     both_hold = exp.and_(scope.edits.copy(join.args["on"]), holds, copy=False)
     on = condition(expression(both_hold, scope), "ON")
@@ -398,7 +398,7 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[R
     if of_rows:
         if on not in (None, always):
             raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
-        right, scope = _about_rows(join.this, scope)
+        right, scope = _lateral_subquery(join.this, scope)
         return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join)), scope
     exploded, scope = _explode(left, join.this, scope, outer=kind == "LEFT")
     if on not in (None, always):
@@ -406,7 +406,7 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[R
     return exploded, scope
 
 
-def _about_rows(node: exp.Lateral, scope: Scope) -> tuple[Nested, Scope]:
+def _lateral_subquery(node: exp.Lateral, scope: Scope) -> tuple[Nested, Scope]:
     """A subquery in FROM that may name columns of the relations before it, in WHERE and in its SELECT list."""
     place = span(node)
     inner = scope.context.query(node.this, replace(scope, lateral=True).subquery())

@@ -77,7 +77,7 @@ from view_algebra.typed.names import Scope, column_named, refuse_quoted_column
 from view_algebra.typed.nested import LAMBDAS, over_elements, structured
 from view_algebra.typed.over import window_function
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
-from view_algebra.typed.subqueries import among_values, asked_of_a_query
+from view_algebra.typed.subqueries import in_list, subquery_value
 from view_algebra.written.dialect import is_suffixed, readable
 from view_algebra.written.ways_out import ARROWS, json_field
 
@@ -318,10 +318,10 @@ def _clock_call(name: str, node: exp.Anonymous, scope: Scope) -> Expr | None:
     """The value that a function of the clock returns, or None for another function."""
     if name in CLOCK:
         scope.edits.spell(node, clock.in_spark(name))
-        return clock.told(name, span(node))
+        return clock.clock_call(name, span(node))
     if name in ("unix_timestamp", "to_unix_timestamp"):
         scope.edits.spell(node, f"unix_timestamp({clock.in_spark('now')})")
-        return call("unix_timestamp", [clock.told("now", span(node))], span(node))
+        return call("unix_timestamp", [clock.clock_call("now", span(node))], span(node))
     return None
 
 
@@ -702,7 +702,7 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
     exp.Or: _logical,
     exp.Is: _is,
     exp.Between: _between,
-    exp.In: among_values,
+    exp.In: in_list,
     exp.Like: like,
     exp.Escape: escaped_like,
     exp.BitwiseNot: lambda node, scope: bitwise("~", [expression(node.this, scope)], span(node)),
@@ -732,8 +732,8 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
     exp.IgnoreNulls: ignoring_nulls,
     exp.RespectNulls: _respecting_nulls,
     exp.WithinGroup: within_group,
-    exp.Subquery: asked_of_a_query,
-    exp.Exists: asked_of_a_query,
+    exp.Subquery: subquery_value,
+    exp.Exists: subquery_value,
     exp.Anonymous: _call,
     exp.Interval: lambda node, _: interval(node),
     exp.All: refuse_quantified,

@@ -42,7 +42,7 @@ from view_algebra.typed.keys import unique_keys
 from view_algebra.typed.names import Scope, resolved
 
 
-def among_values(node: exp.In, scope: Scope) -> Expr:
+def in_list(node: exp.In, scope: Scope) -> Expr:
     """X IN (…): values, or a query."""
     query = node.args.get("query")
     if query is not None and isinstance(query.this, exp.Subquery):
@@ -59,7 +59,7 @@ def among_values(node: exp.In, scope: Scope) -> Expr:
         _refuse_as_value(node, [value], inner, scope)
         if (rows := rows_of(inner)) is not None:
             return Call("in", among([value, *(row[0] for row in rows)], place), BOOLEAN, place=place)
-        return asked("in", inner, value, place)
+        return subquery("in", inner, value, place)
     if not node.expressions:
         raise Wrong(place, "IN () is empty", "Name a value, or a subquery.")
     items = [value, *(resolved(e, scope) for e in node.expressions)]
@@ -77,10 +77,10 @@ def _row_in(node: exp.In, scope: Scope) -> Expr:
         raise Wrong(place, f"{len(values)} values IN over {len(inner.columns)} columns", "Select as many.")
     values = [_beside(value, kind, place) for value, (_, kind) in zip(values, inner.columns, strict=True)]
     _refuse_as_value(node, values, inner, scope)
-    return asked("in", inner, Call("row", tuple(values), Type("STRUCT", fields=inner.columns)), place)
+    return subquery("in", inner, Call("row", tuple(values), Type("STRUCT", fields=inner.columns)), place)
 
 
-def asked_of_a_query(node: exp.Expr, scope: Scope) -> Expr:
+def subquery_value(node: exp.Expr, scope: Scope) -> Expr:
     """(SELECT …) as a value, and EXISTS (SELECT …)."""
     place = span(node)
     inner = _inner(node.this, scope)
@@ -89,7 +89,7 @@ def asked_of_a_query(node: exp.Expr, scope: Scope) -> Expr:
         compared = isinstance(above, exp.Binary) and not isinstance(above, exp.Connector)
         if compared or (isinstance(above, (exp.In, exp.Between)) and above.this is node):
             raise Wrong(place, "EXISTS (…) next to an operator", "Put it into parentheses: (EXISTS (…)).")
-        return asked("exists", inner, None, place)
+        return subquery("exists", inner, None, place)
     if len(inner.columns) != 1:
         raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
     one = isinstance(inner, Select) and (inner.limit == 1 or inner.relation is None)
@@ -97,7 +97,7 @@ def asked_of_a_query(node: exp.Expr, scope: Scope) -> Expr:
         about_a_row = any(True for _ in outer_fields(inner))
         way_out = BY_AN_AGGREGATE if about_a_row else "Aggregate it, or end it with ORDER BY … LIMIT 1."
         raise Wrong(place, "a subquery as a value must give one row", way_out)
-    return asked("scalar", inner, None, place)
+    return subquery("scalar", inner, None, place)
 
 
 def _inner(node: exp.Expr, scope: Scope) -> Query:
@@ -177,7 +177,7 @@ BY_AN_AGGREGATE = (
 )
 
 
-def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
+def subquery(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
     """A subquery as a part of an expression."""
     if kind == "exists" and isinstance(query, Select):
         query = _any_row(query)
@@ -203,7 +203,7 @@ def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Ex
         return as_outer(part) if isinstance(part, Field) and not of_right else None
 
     inner = Select((Output("one", ONE),), right, where=rewrite(condition, of_left), place=place)
-    exists = asked("exists", inner, None, place)
+    exists = subquery("exists", inner, None, place)
     return Call("not", (exists,), BOOLEAN, place=place) if kind.endswith("ANTI") else exists
 
 

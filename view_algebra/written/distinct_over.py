@@ -35,7 +35,7 @@ def distinct_over(name: str, node: exp.Anonymous) -> Wrong:
         plain = window.copy()
         plain.set("this", exp.Anonymous(this=name, expressions=[value.copy() for value in values]))
         return Wrong(span(node), what, f"Write {readable(plain)}.")
-    select, keys = _written_out(row, values, window, block)
+    select, keys = _select_of_frames(row, values, window, block)
     joined = f" It gives a row per {keys}: join it by that." if keys else ""
     return Wrong(span(node), what, f"Write {select}.{joined}")
 
@@ -51,7 +51,7 @@ class _Column:
         return self.text if self.text == self.name else f"{self.text} AS {self.name}"
 
 
-def _written_out(
+def _select_of_frames(
     row: AggregateFunction, values: Sequence[exp.Expr], window: exp.Window, block: exp.Select
 ) -> tuple[str, str]:
     """The SELECT of the values of each frame, and the columns that tell its rows apart."""
