@@ -99,7 +99,7 @@ def _missing(reason: str, way_out: str, place: Place) -> tuple[str, tuple[Expr, 
     return "NULL", (NeedsRecords(reason, way_out, place=place),)
 
 
-def _exploded_order(relation: Exploded, values: Sequence[Expr], scope: Scope, place: Place) -> Order | None:
+def _exploded_order(relation: Exploded, values: Sequence[Expr], scope: Scope, place: Place) -> OrderKeys | None:
     """The order of the exploded records, for values of these records: all rows of one record share it."""
     below = relation.relation
     if not isinstance(below, (Stream, Nested)) or any(relations_named(value) - {below.alias} for value in values):
@@ -113,7 +113,7 @@ def _exploded_order(relation: Exploded, values: Sequence[Expr], scope: Scope, pl
     return texts, _columns(below.alias, extended, place)
 
 
-def _join_order(join: Joined, context: Context, place: Place) -> tuple[Relation, Order] | None:
+def _join_order(join: Joined, context: Context, place: Place) -> tuple[Relation, OrderKeys] | None:
     """The order of events on one side of a join, then on the next, then the other columns that tell its rows apart.
 
     A side that decides no row is left out: in a join of orders and their users, the users. None if no side has events.
@@ -122,7 +122,7 @@ def _join_order(join: Joined, context: Context, place: Place) -> tuple[Relation,
     passed = _passed_in(join, context)
     relation = _reading(join, passed)
     sides = [side for side in relations_in(join) if isinstance(side, (Stream, Read, Nested, Constants))]
-    orders: list[Order] = []
+    orders: list[OrderKeys] = []
     others: list[Field] = []
     keys = relation_keys(relation, context.keys)
     for side, own in _deciding(sides, keys, lambda side: isinstance(side, Stream) or side.alias in passed):
@@ -201,14 +201,14 @@ def _extended(query: Query, context: Context) -> Query | None:
     return passing_on(query, partial(_order_of, context=context), context.edits)
 
 
-def _order_of(relation: Relation, context: Context) -> tuple[Relation, Order] | None:
+def _order_of(relation: Relation, context: Context) -> tuple[Relation, OrderKeys] | None:
     if isinstance(relation, Stream):
         return relation, of_events(relation, context)
     assert isinstance(relation, Joined)
     return _join_order(relation, context, relation.place)
 
 
-def of_events(stream: Stream, context: Context) -> Order:
+def of_events(stream: Stream, context: Context) -> OrderKeys:
     """The time, the partition and the offset of a stream's records, as Spark SQL and as expressions.
 
     A record without an event time is older than every record that has one, as NULL is in Spark.
@@ -221,13 +221,13 @@ def reads_changes(scope: Scope) -> bool:
     return [changes_name(source_name(source)) == source for source in scope.streams.values()] == [True]
 
 
-def in_the_log(scope: Scope, place: Place) -> Order:
+def in_the_log(scope: Scope, place: Place) -> OrderKeys:
     """The order of a table's records in the log."""
     ((alias, source),) = scope.streams.items()
     return _ordered(Stream(source, alias, place), (LOG_TIME,), scope.context)
 
 
-def _ordered(stream: Stream, times: Sequence[str], context: Context) -> Order:
+def _ordered(stream: Stream, times: Sequence[str], context: Context) -> OrderKeys:
     relations = {stream.alias: context.streams[stream.source]}
     alias = spark_name(stream.alias)
     columns: list[Expr] = [find([stream.alias, name], relations, stream.place) for name in times]
@@ -248,10 +248,10 @@ PASSED = ("kafka_time", "kafka_partition", "kafka_offset")
 _MORE = "kafka_order_"
 """The prefix of further columns that the rows of a join pass on."""
 
-Order = tuple[tuple[str, ...], tuple[Expr, ...]]
+OrderKeys = tuple[tuple[str, ...], tuple[Expr, ...]]
 """Keys, as Spark SQL and as expressions."""
 
-EventOrder = Callable[[Relation], tuple[Relation, Order] | None]
+EventOrder = Callable[[Relation], tuple[Relation, OrderKeys] | None]
 """A function from a relation to its order of events and the same relation, passing on the columns of that order."""
 
 
