@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, Protocol
 
-from view_algebra.compiled import ASK_AGAIN
+from view_algebra.compiled import ASK_AGAIN, Source
 from view_algebra.formats import avro, avro_columns, protobuf, without_schema
 from view_algebra.formats.avro_columns import Reader
 from view_algebra.formats.interface import (
@@ -82,11 +82,6 @@ class _Declared(Protocol):
     def properties(self) -> Mapping[str, str]: ...
 
 
-class _Compiled(Protocol):
-    @property
-    def parse(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class Decoding:
     """The decoding of records.
@@ -120,7 +115,7 @@ class Decoding:
         return cls(values, keys, options, direct, int(source.properties.get(ASK_AGAIN, 0)))
 
     @classmethod
-    def of(cls, source: _Compiled) -> Decoding | None:
+    def of(cls, source: Source) -> Decoding | None:
         """The decoding of a compiled source, from the text that reads its records."""
         line, _, _ = source.parse.partition("\n")
         return _decoding(line.removeprefix(_COMMENT)) if line.startswith(_COMMENT) else None
@@ -176,6 +171,6 @@ def _decoding(text: str) -> Decoding:
     )
 
 
-def decodings(sources: Iterable[_Compiled]) -> list[Decoding]:
+def decodings(sources: Iterable[Source]) -> list[Decoding]:
     """The distinct decodings of these sources."""
     return list(dict.fromkeys(decoding for source in sources if (decoding := Decoding.of(source)) is not None))

@@ -309,9 +309,8 @@ class ColumnDecoding:
     def _times(self) -> Sequence[str]:
         named = " ".join(f"WHEN '{name}' THEN {factor}BD" for name, factor in SEMANTIC.items())
         schema_unit = f"CASE f.schema.name {named} END"
-        typed = _step("f", "v name kind wrong schema unit", told=_TOLD)
+        typed = _step("v name kind wrong schema unit", told=_TOLD)
         written = _step(
-            "f",
             "v name kind wrong told",
             text="CASE WHEN f.told = 'STRING' THEN try_variant_get(f.v, '$', 'STRING') END",
             # Only for a number: failing at a text would cost a Java exception for every record.
@@ -319,7 +318,6 @@ class ColumnDecoding:
             unit=f"CASE WHEN f.schema.name IS NULL THEN f.unit ELSE {schema_unit} END",
         )
         read = _step(
-            "f",
             "name wrong told text number unit",
             v="f.v",
             at=f"CASE f.told WHEN 'NUMBER' THEN {self._number_as_time()} WHEN 'STRING' THEN {self._text_as_time()} END",
@@ -373,14 +371,14 @@ class ColumnDecoding:
         )
         whole_text, part = (f"try_variant_get(f.v, '{path}', 'STRING')" for path in ("$", "$.value"))
         text = f"CASE WHEN f.told = 'OBJECT' THEN {part} ELSE {whole_text} END"
-        typed = _step("f", "v wrong schema scale", told=_TOLD)
-        field_ = _step("f", "v wrong told", text=text, scale=scale, schema="f.schema", places="f.scale")
-        written = _step("f", "v wrong told text scale", written=self._written())
+        typed = _step("v wrong schema scale", told=_TOLD)
+        field_ = _step("v wrong told", text=text, scale=scale, schema="f.schema", places="f.scale")
+        written = _step("v wrong told text scale", written=self._written())
         is_base64 = f"f.text RLIKE {spark_text(BASE64_OF_DECIMAL)} AND length(f.text) % 4 = 0 AND f.scale {_SCALES}"
         bytes_ = f"CASE WHEN f.written = 'base64' AND {is_base64} THEN hex(try_to_binary(f.text, 'base64')) END"
         signed = "lpad(f.hex, 32, CASE WHEN f.hex >= '8' THEN 'F' ELSE '0' END)"
-        read = _step("f", "v wrong told text scale written", hex=bytes_)
-        extended = _step("f", "v wrong told text scale written", hex=signed)
+        read = _step("v wrong told text scale written", hex=bytes_)
+        extended = _step("v wrong told text scale written", hex=signed)
         high = f"CAST(conv(left(f.hex, 16), 16, -10) AS DECIMAL(19, 0)) * {2**64}BD"
         whole = f"{high} + CAST(conv(right(f.hex, 16), 16, 10) AS DECIMAL(20, 0))"
         value = (
@@ -388,7 +386,7 @@ class ColumnDecoding:
             f" WHEN 'text' THEN CASE WHEN f.text RLIKE {spark_text(PLAIN_DECIMAL)} THEN f.text END"
             f" WHEN 'base64' THEN concat(CAST({whole} AS STRING), 'E', CAST(-f.scale AS STRING)) END"
         )
-        valued = _step("f", "v wrong told", value=value)
+        valued = _step("v wrong told", value=value)
         why = "CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END"
         return typed, field_, written, read, extended, valued, f"named_struct('value', f.value, 'why', {why})"
 
@@ -420,17 +418,17 @@ class ColumnDecoding:
         if (placeholder := self.encodings.placeholder) is not None:  # some modes do not encode it
             is_it, bytes_ = f"f.text = {spark_text(placeholder)}", "CAST(f.text AS BINARY)"
             read, base64 = (f"CASE WHEN {is_it} THEN {bytes_} ELSE {expression} END" for expression in (read, base64))
-        typed = _step("f", "v wrong schema", told=_TOLD, text="try_variant_get(f.v, '$', 'STRING')")
+        typed = _step("v wrong schema", told=_TOLD, text="try_variant_get(f.v, '$', 'STRING')")
         as_text = "NULL" if stated is None else read
         decoded = f"CASE f.schema.type WHEN 'bytes' THEN {base64} WHEN 'string' THEN {as_text} ELSE {read} END"
-        valued = _step("f", "v wrong told", value=f"CASE WHEN f.told = 'STRING' THEN {decoded} END")
+        valued = _step("v wrong told", value=f"CASE WHEN f.told = 'STRING' THEN {decoded} END")
         why = "CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END"
         return typed, valued, f"named_struct('value', f.value, 'why', {why})"
 
 
-def _step(struct: str, kept: str, **computed: str) -> str:
-    """The struct of the next step: unchanged and computed fields."""
-    fields = {**{name: f"{struct}.{name}" for name in kept.split()}, **computed}
+def _step(kept: str, **computed: str) -> str:
+    """The struct of the next step: unchanged fields of the struct `f`, and computed fields."""
+    fields = {**{name: f"f.{name}" for name in kept.split()}, **computed}
     listed = ", ".join(f"'{name}', {value}" for name, value in fields.items())
     return f"named_struct({listed})"
 

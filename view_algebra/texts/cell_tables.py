@@ -177,7 +177,8 @@ def _input(kept: Kept) -> Input:
     if part.order:
         return _ordered_input(part)
     if part.other is not None:
-        return Input(_pair(part), part.type.spark, "STRUCT<x: DOUBLE, y: DOUBLE>")
+        pair = f"named_struct('x', {spark(part.input)}, 'y', {spark(part.other)})"
+        return Input(_if_counted(pair, part), part.type.spark, "STRUCT<x: DOUBLE, y: DOUBLE>")
     return Input(storable(part.input), part.input.type.staged)
 
 
@@ -186,15 +187,13 @@ def _ordered_input(part: TypedPartial) -> Input:
     if part.type.integral:
         value, kind = f"CAST({value} AS BIGINT)", BIGINT.spark
     order, types = _order(part), ", ".join(f"o{n}: {e.type.spark}" for n, e in enumerate(part.order))
-    counted = f"named_struct('v', {value}, 'o', {order})"
-    text = counted if part.when is None else f"CASE WHEN {spark(part.when)} THEN {counted} END"
+    text = _if_counted(f"named_struct('v', {value}, 'o', {order})", part)
     return Input(text, kind, f"STRUCT<v: {kind}, o: STRUCT<{types}>>")
 
 
-def _pair(part: TypedPartial) -> str:
-    assert part.other is not None
-    pair = f"named_struct('x', {spark(part.input)}, 'y', {spark(part.other)})"
-    return pair if part.when is None else f"CASE WHEN {spark(part.when)} THEN {pair} END"
+def _if_counted(text: str, part: TypedPartial) -> str:
+    """The text, or NULL for a record that the partial does not count."""
+    return text if part.when is None else f"CASE WHEN {spark(part.when)} THEN {text} END"
 
 
 def _order(part: TypedPartial) -> str:
@@ -295,14 +294,10 @@ def _merged(part: TypedPartial) -> str:
 
 def _values(part: TypedPartial) -> list[str]:
     """The inputs of a partial: a value, a value and its order, or two values."""
-
-    def counted(text: str) -> str:
-        return text if part.when is None else f"CASE WHEN {spark(part.when)} THEN {text} END"
-
     if part.order:
-        return [storable(part.input), counted(_order(part))]
+        return [storable(part.input), _if_counted(_order(part), part)]
     if part.other is not None:
-        return [counted(spark(value)) for value in (part.input, part.other)]
+        return [_if_counted(spark(value), part) for value in (part.input, part.other)]
     return [storable(part.input)]
 
 
