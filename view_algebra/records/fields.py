@@ -485,9 +485,10 @@ def numbers(columns: Columns, text: str, options: FieldOptions, struct: str = "p
 
     struct: the result of Spark's reader for the text
     """
-    leaves = list(_leaves([(options.name(name), kind) for name, kind in columns]))
-    scalars = [name for name, kind in leaves if kind.name in CALENDAR]
-    nested = [name for name, kind in leaves if kind.name not in CALENDAR]
+    fields = [(options.name(name), kind) for name, kind in columns]
+    timed = [(path[-1], kind) for path, kind in leaves(fields) if _has_times(kind)]
+    scalars = [name for name, kind in timed if kind.name in CALENDAR]
+    nested = [name for name, kind in timed if kind.name not in CALENDAR]
     if not scalars and not nested:
         return []
     times = [(name, kind) for name, kind in columns if _has_times(kind)]
@@ -518,15 +519,6 @@ def _looks(columns: Columns, struct: str) -> Iterator[str]:
 
 
 _AFTER_DAYS = "date_from_unix_date(1000)"
-
-
-def _leaves(columns: Columns) -> Iterator[tuple[str, Type]]:
-    """The fields with times, including those inside structs."""
-    for name, kind in columns:
-        if kind.name == "STRUCT":
-            yield from _leaves(kind.fields)
-        elif _has_times(kind):
-            yield name, kind
 
 
 def _has_times(kind: Type) -> bool:

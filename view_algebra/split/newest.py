@@ -46,7 +46,7 @@ class _Table:
     def column(self, value: Expr) -> Field:
         """A value computed from a row, as a column of the table."""
         name = self.columns.setdefault(value, f"computed {len(self.columns)}")
-        return Field(self.nested.alias, (name,), value.type, place=value.place)
+        return Field(self.alias, (name,), value.type, place=value.place)
 
     def with_columns(self) -> Nested:
         """The SELECT with the further columns."""
@@ -91,7 +91,7 @@ class _Table:
 
     def _choices(self, value: Expr) -> set[Expr]:
         """The choices of the newest record for the columns in a value, except keys: some records lack columns."""
-        named = {e.path[0].lower() for e in walk(value) if isinstance(e, Field) and e.relation == self.nested.alias}
+        named = {e.path[0].lower() for e in walk(value) if isinstance(e, Field) and e.relation == self.alias}
         chosen = (self._outputs[name] for name in named)
         return {_from_newest(_ANY, column) for column in chosen if any(_each_newest(column))}
 
