@@ -32,27 +32,23 @@ def with_bounded_sequences(block: Select) -> Select:
 
 
 def _bounded(expression: Expr, conditions: Sequence[Expr]) -> Expr:
+    """The expression with a mark on its bounded sequences. The branches of CASE and if() also meet their condition."""
+
+    def bounded(part: Expr, when: Expr | None = None) -> Expr:
+        return _bounded(part, [*conditions, *conjuncts(when)])
+
     if isinstance(expression, Case):
-        branches = []
-        for when, then in expression.branches:
-            branches.append((_bounded(when, conditions), _bounded(then, [*conditions, *conjuncts(when)])))
-        otherwise = None if expression.otherwise is None else _bounded(expression.otherwise, conditions)
-        return replace(expression, branches=tuple(branches), otherwise=otherwise)
+        branches = tuple((bounded(when), bounded(then, when)) for when, then in expression.branches)
+        otherwise = None if expression.otherwise is None else bounded(expression.otherwise)
+        return replace(expression, branches=branches, otherwise=otherwise)
     if isinstance(expression, Call) and expression.function == "if":
         when, then, otherwise = expression.arguments
-        return replace(
-            expression,
-            arguments=(
-                _bounded(when, conditions),
-                _bounded(then, [*conditions, *conjuncts(when)]),
-                _bounded(otherwise, conditions),
-            ),
-        )
+        return replace(expression, arguments=(bounded(when), bounded(then, when), bounded(otherwise)))
     if isinstance(expression, Call) and expression.function == "sequence" and _may_be_long(expression):
         most = _most_elements(expression, conditions)
         if most is not None and most <= MOST_ELEMENTS:
             return replace(expression, function=BOUNDED)
-    return mapped(expression, lambda part: _bounded(part, conditions))
+    return mapped(expression, bounded)
 
 
 def _may_be_long(call: Call) -> bool:
@@ -73,9 +69,7 @@ def _most_elements(call: Call, conditions: Sequence[Expr]) -> Fraction | None:
 
 
 def _greatest(high: Expr, low: Expr, conditions: Sequence[Expr]) -> Fraction | None:
-    """The greatest difference of two values (times in microseconds) under the conditions, or None without
-    a bound.
-    """
+    """The greatest difference of two values (of times in microseconds) under the conditions, or None if unbounded."""
     bounds = [
         bound
         for a in _operands(high, "least")
@@ -176,12 +170,7 @@ def _call_range(call: Call) -> _Range | None:
         return _cast_range(call, day)
     if name == "datediff":
         return _range(arguments[0]).minus(_range(arguments[1])).times(Fraction(1, day)).rounded(-1, 1)
-    if name in (
-        "unix_micros",
-        "negative",
-        "finite",
-        "endless",
-    ):  # these two are the time, or NULL: then nothing is made
+    if name in ("unix_micros", "negative", "finite", "endless"):  # the last two give the time, or NULL: no elements
         return _range(arguments[0]).times(Fraction(-1 if name == "negative" else 1))
     if name in ("unix_timestamp", "unix_seconds") and arguments[0].type in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
         return _range(arguments[0]).times(Fraction(1, second)).rounded(-1, 1)
