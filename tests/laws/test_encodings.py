@@ -228,23 +228,23 @@ def test_the_decimals_of_one_row_are_written_alike(engines: Engines) -> None:
     assert columns == [("9.90", "1000.00", None), ("0.00", "-26672.12", None), ("9.90", None, wrong)]
 
 
-def test_times_of_a_change_need_the_mode_of_the_connector_and_dates_are_days(engines: Engines) -> None:
-    row = {"id": 1, "at": 1717243200123456, "day": 19875}
-    unsaid = f"at {WITHOUT}".replace("set", "set time.precision.mode in OPTIONS, or set")
-    modes: dict[str, tuple[Any, ...]] = {
-        "": (None, "2024-06-01", unsaid),
-        "adaptive": (None, "2024-06-01", f"at {WITHOUT}"),
-        "microseconds": (f"{NOON}.123456", "2024-06-01", None),
-        "nanoseconds": ("1970-01-20 21:00:43.200123", "2024-06-01", None),
-        "connect": (None, "2024-06-01", "at is outside the years 0001 to 9999"),
-    }
-    for mode, expected in modes.items():
-        of = source(
-            "id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM + (mode and f", 'time.precision.mode' '{mode}'")
-        )
-        assert read(engines, of, [(b"1", created(row))], "at", "day") == [expected]
-    of = source("id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM, "'epoch' = 'us'")
-    assert read(engines, of, [(b"1", created(row))], "at", "day") == [(f"{NOON}.123456", "2024-06-01", None)]
+@pytest.mark.parametrize(
+    ("options", "at", "error"),
+    [
+        ([DEBEZIUM], None, f"at {WITHOUT}".replace("set", "set time.precision.mode in OPTIONS, or set")),
+        ([f"{DEBEZIUM}, 'time.precision.mode' 'adaptive'"], None, f"at {WITHOUT}"),
+        ([f"{DEBEZIUM}, 'time.precision.mode' 'microseconds'"], f"{NOON}.123456", None),
+        ([f"{DEBEZIUM}, 'time.precision.mode' 'nanoseconds'"], "1970-01-20 21:00:43.200123", None),
+        ([f"{DEBEZIUM}, 'time.precision.mode' 'connect'"], None, "at is outside the years 0001 to 9999"),
+        ([DEBEZIUM, "'epoch' = 'us'"], f"{NOON}.123456", None),
+    ],
+)
+def test_times_of_a_change_need_the_mode_of_the_connector_and_dates_are_days(
+    engines: Engines, options: list[str], at: str | None, error: str | None
+) -> None:
+    of = source("id INT PRIMARY KEY, at TIMESTAMP, day DATE", *options)
+    record = (b"1", created({"id": 1, "at": 1717243200123456, "day": 19875}))
+    assert read(engines, of, [record], "at", "day") == [(at, "2024-06-01", error)]
 
 
 def test_texts_of_times_are_read_in_every_mode(engines: Engines) -> None:
@@ -277,17 +277,21 @@ def test_texts_of_times_are_read_in_every_mode(engines: Engines) -> None:
     assert dict(zip(rows, read(engines, of, records, "at", "ntz", "day"), strict=True)) == rows
 
 
-def test_an_infinity_that_debezium_writes_is_null_and_no_mistake(engines: Engines) -> None:
-    infinities = {
-        "microseconds": (9223372036825200000, -9223372036832400000, 9223372036854775807),
-        "connect": (9223372036825200, -9223372036832400, 9223372036825200),
-        "nanoseconds": (9223372036854775807, -9223372036854775808, 9223372036825200000),
-    }
-    for mode, numbers in infinities.items():
-        of = source("id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM + f", 'time.precision.mode' '{mode}'")
-        days = (2147483647, -2147483648, 2146033979)
-        rows = [created({"id": 1, "at": at, "day": day}) for at, day in zip(numbers, days, strict=True)]
-        assert read(engines, of, [(b"1", row) for row in rows], "at", "day") == [(None, None, None)] * 3
+@pytest.mark.parametrize(
+    ("mode", "numbers"),
+    [
+        ("microseconds", (9223372036825200000, -9223372036832400000, 9223372036854775807)),
+        ("connect", (9223372036825200, -9223372036832400, 9223372036825200)),
+        ("nanoseconds", (9223372036854775807, -9223372036854775808, 9223372036825200000)),
+    ],
+)
+def test_an_infinity_that_debezium_writes_is_null_and_no_mistake(
+    engines: Engines, mode: str, numbers: tuple[int, ...]
+) -> None:
+    of = source("id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM + f", 'time.precision.mode' '{mode}'")
+    days = (2147483647, -2147483648, 2146033979)
+    rows = [created({"id": 1, "at": at, "day": day}) for at, day in zip(numbers, days, strict=True)]
+    assert read(engines, of, [(b"1", row) for row in rows], "at", "day") == [(None, None, None)] * 3
 
 
 # change events with a schema
@@ -343,17 +347,21 @@ def test_a_field_is_read_by_the_schema_beside_it(
     assert read(engines, of, [(b'{"id":1}', record)], "x") == [(shown, None)]
 
 
-def test_a_field_whose_schema_does_not_fit_the_column_is_bad(engines: Engines) -> None:
-    fields = {
-        "TIMESTAMP": (of_type("x", "int64", "io.debezium.time.MicroTime"), 45000000000),
-        "DATE": (of_type("x", "int64", "io.debezium.time.NanoTime"), 5),
-        "DECIMAL(12, 2)": (of_type("x", "bytes"), "1000"),
-        "BINARY": (of_type("x", "string"), "DEADBEEF"),
-    }
-    for kind, (field, value) in fields.items():
-        of = source(f"id INT PRIMARY KEY, x {kind}", DEBEZIUM)
-        [(error,)] = read(engines, of, [(b"1", created({"id": 1, "x": value}, [of_type("id", "int32"), field]))])
-        assert str(error).removeprefix(WRONG).startswith("x is "), error
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("TIMESTAMP", of_type("x", "int64", "io.debezium.time.MicroTime"), 45000000000),
+        ("DATE", of_type("x", "int64", "io.debezium.time.NanoTime"), 5),
+        ("DECIMAL(12, 2)", of_type("x", "bytes"), "1000"),
+        ("BINARY", of_type("x", "string"), "DEADBEEF"),
+    ],
+)
+def test_a_field_whose_schema_does_not_fit_the_column_is_bad(
+    engines: Engines, kind: str, field: dict[str, Any], value: Any
+) -> None:
+    of = source(f"id INT PRIMARY KEY, x {kind}", DEBEZIUM)
+    [(error,)] = read(engines, of, [(b"1", created({"id": 1, "x": value}, [of_type("id", "int32"), field]))])
+    assert str(error).removeprefix(WRONG).startswith("x is "), error
 
 
 def test_a_renamed_column_is_read_by_the_schema_of_its_field(engines: Engines) -> None:
@@ -424,32 +432,36 @@ def test_bytes_are_base64_in_json(engines: Engines) -> None:
     assert rows == [("6C616D696E61", None), ("", None), wrong, wrong, (None, None)]
 
 
-def test_bytes_are_written_as_the_connector_says(engines: Engines) -> None:
-    for mode, text in {"hex": "fbff", "base64-url-safe": "-_8", "base64": "+/8=", "bytes": "+/8="}.items():
-        for format_ in ("json", "debezium-json"):
-            of = source("id INT PRIMARY KEY, x BINARY", f"format '{format_}', 'binary.handling.mode' '{mode}'")
-            row = {"id": 1, "x": text}
-            record = json.dumps(row).encode() if format_ == "json" else created(row)
-            assert read(engines, of, [(b"1", record), (b"1", record.replace(text.encode(), b"!"))], "hex(x)") == [
-                ("FBFF", None),
-                (None, f"{WRONG}x is no BINARY as Debezium writes one with binary.handling.mode '{mode}'"),
-            ]
+@pytest.mark.parametrize("format_", ["json", "debezium-json"])
+@pytest.mark.parametrize(
+    ("mode", "text"), [("hex", "fbff"), ("base64-url-safe", "-_8"), ("base64", "+/8="), ("bytes", "+/8=")]
+)
+def test_bytes_are_written_as_the_connector_says(engines: Engines, format_: str, mode: str, text: str) -> None:
+    of = source("id INT PRIMARY KEY, x BINARY", f"format '{format_}', 'binary.handling.mode' '{mode}'")
+    row = {"id": 1, "x": text}
+    record = json.dumps(row).encode() if format_ == "json" else created(row)
+    assert read(engines, of, [(b"1", record), (b"1", record.replace(text.encode(), b"!"))], "hex(x)") == [
+        ("FBFF", None),
+        (None, f"{WRONG}x is no BINARY as Debezium writes one with binary.handling.mode '{mode}'"),
+    ]
 
 
 # flattened changes, and streams of changes
 
 
-def test_a_flattened_change_may_delete(engines: Engines) -> None:
-    for kind, values in {"STRING": ['"true"', '"false"', "null"], "BOOLEAN": ["true", "false", "null"]}.items():
-        of = source(f"id INT PRIMARY KEY, n INT, __deleted {kind}", "format 'json', key_format 'json'")
-        records: list[Record] = [(b"1", f'{{"id": 1, "n": 2, "__deleted": {value}}}'.encode()) for value in values]
-        rows = read(engines, of, [*records, (b"1", None)], "kafka_deleted", "id", "n")
-        assert rows == [
-            ("true", "1", None, None),
-            ("false", "1", "2", None),
-            ("false", "1", "2", None),
-            ("true", "1", None, None),
-        ]
+@pytest.mark.parametrize(
+    ("kind", "values"), [("STRING", ['"true"', '"false"', "null"]), ("BOOLEAN", ["true", "false", "null"])]
+)
+def test_a_flattened_change_may_delete(engines: Engines, kind: str, values: list[str]) -> None:
+    of = source(f"id INT PRIMARY KEY, n INT, __deleted {kind}", "format 'json', key_format 'json'")
+    records: list[Record] = [(b"1", f'{{"id": 1, "n": 2, "__deleted": {value}}}'.encode()) for value in values]
+    rows = read(engines, of, [*records, (b"1", None)], "kafka_deleted", "id", "n")
+    assert rows == [
+        ("true", "1", None, None),
+        ("false", "1", "2", None),
+        ("false", "1", "2", None),
+        ("true", "1", None, None),
+    ]
 
 
 def test_a_flattened_change_may_delete_by_a_renamed_column(engines: Engines) -> None:
