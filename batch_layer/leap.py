@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from batch_layer import failures
 from batch_layer.gathering import LeapRecords, Unread, gather, write
+from batch_layer.verdicts import refuse_failed_checks
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
@@ -22,6 +24,7 @@ from serving_layer.postgres.database import Connection, Database
 from serving_layer.postgres.states import RebuildState, Step, WriterKind
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.promise.rebuilds import Scheduler
+from serving_layer.readers import views
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
 
@@ -124,11 +127,36 @@ class Leap:
             return None
         return self.log().held(source)
 
-    def gather(self, id: int) -> Landing:
-        """Gathers the bad records and ids below a leap's cut: none for a rebuild, and none once the leap has landed."""
+    def hand_over(self, id: int, released: Sequence[str] | None) -> None:
+        """Lands, unless it has landed: hands all of its views over at the cut. Raises Blocked if a check fails.
+
+        released: None, or names to land nevertheless. A leap hands over all views or none
+        """
+        landing = self._gather(id)
+
+        def step(connection: Connection) -> None:
+            run = rebuilds.lock_running(connection, id, or_held=released is not None)
+            run.check_names(released or ())
+            fed = {name for new in lookup.generations_of_rebuild(connection, id) for name in new.queries}
+            progress.lock(connection, fed | (landing.to.keys() & progress.queries(connection).keys()))
+            new = lookup.generations_of_rebuild(connection, id)  # read under the lock: an apply may have dropped a view
+            if run.is_handed_over or (new and all(generation.was_shown for generation in new)):
+                return  # the step is being repeated
+            if not new and not landing.to:
+                raise failures.no_generation(id)
+            if released is None:
+                refuse_failed_checks(connection, id, new)
+            self._land(connection, id, new, landing)
+            views.serve(connection)
+            rebuilds.record_finished(connection, id, Step.HAND_OVER)
+
+        self.database.retrying(step)
+
+    def _gather(self, id: int) -> Landing:
+        """Gathers the bad records and ids below the cut: none once the leap has landed."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
-            if not run.leap or run.state is not RebuildState.RUNNING or run.is_handed_over:
+            if run.state is not RebuildState.RUNNING or run.is_handed_over:
                 return Landing(LeapRecords([], {}, ()), {}, [])
             sources = {name: deployed(connection).sources[name] for name in _queries_of(connection, id)}
             reached = {name: progress.read_with_tails(connection, name) for name in sources}
@@ -141,7 +169,7 @@ class Leap:
         unread = [Unread(sources[name], to[name][0], reached[name][0], starts[name]) for name in sorted(sources)]
         return Landing(gather(self.database, self.log, unread, {at.topic for at in lost}), to, lost)
 
-    def land(self, connection: Connection, id: int, new: Sequence[Generation], landing: Landing) -> None:
+    def _land(self, connection: Connection, id: int, new: Sequence[Generation], landing: Landing) -> None:
         """Moves progress to the cut, and writes the bad records and ids below it."""
         queries, mine = progress.queries(connection), _queries_of(connection, id)
         names = landing.to.keys() & deployed(connection).sources.keys()

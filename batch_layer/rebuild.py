@@ -353,37 +353,13 @@ class BatchLayer:
     @waited_for("noting the cells that differ, and handing over")
     def _hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:
         self._note_differences(id)
-        landing = self._leap.gather(id)
-
-        def step(connection: Connection) -> list[str]:
-            run = rebuilds.lock_running(connection, id, or_held=released is not None)
-            run.check_names(released or ())
-            fed = {name for new in lookup.generations_of_rebuild(connection, id) for name in new.queries}
-            progress.lock(connection, fed | (landing.to.keys() & progress.queries(connection).keys()))
-            # Read under the lock: an apply may have dropped a view before.
-            sealed = lookup.generations_of_rebuild(connection, id)
-            unread = [new for new in sealed if not new.was_shown]
-            if run.leap and (run.is_handed_over or (sealed and not unread)):
-                return []  # the step is being repeated
-            if not sealed and not landing.to:
-                raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
-            ready = sealed if run.leap else lookup.newer(connection, unread)
-            release_all = released is not None and (run.leap or not released)
-            held = [] if release_all else held_views(connection, run, ready, released or ())
-            new = [new for new in ready if new.view not in held]
-            if run.leap:
-                self._leap.land(connection, id, ready, landing)
-            elif released is not None and not new:
-                raise failures.nothing_to_release(id)
-            else:
-                _publish(connection, id, new, held)
-            views.serve(connection)
-            rebuilds.record_finished(connection, id, Step.HAND_OVER)
-            if run.state is RebuildState.HELD and not held:
-                rebuilds.end(connection, id, RebuildState.DONE)
-            return held
-
-        held = self.database.retrying(step)
+        with self.database.begin() as connection:
+            is_leap = rebuilds.get(connection, id).leap
+        if is_leap:
+            self._leap.hand_over(id, released)
+            held: list[str] = []
+        else:
+            held = self.database.retrying(partial(_publish, id=id, released=released))
         if held:
             self.observer.held(held)
         self.at("after hand-over")
@@ -509,9 +485,25 @@ class _Recompute:
             self.batch.tell(f"held back, and read as before: {', '.join(held)}")
 
 
-def _publish(connection: Connection, id: int, ready: Sequence[Generation], held: Sequence[str]) -> None:
-    """Hands these generations of a rebuild over, with the results of their checks."""
-    handed_over = {new.view: new.id for new in ready}
-    generations.hand_over(connection, handed_over)
+def _publish(connection: Connection, id: int, released: Sequence[str] | None) -> list[str]:
+    """Hands the generations of a rebuild over, except those that are held back and not released."""
+    run = rebuilds.lock_running(connection, id, or_held=released is not None)
+    run.check_names(released or ())
+    progress.lock(connection, {name for new in lookup.generations_of_rebuild(connection, id) for name in new.queries})
+    sealed = lookup.generations_of_rebuild(connection, id)  # read under the lock: an apply may have dropped a view
+    if not sealed:
+        raise failures.no_generation(id)
+    ready = lookup.newer(connection, [new for new in sealed if not new.was_shown])
+    releases_all = released is not None and not released
+    held = [] if releases_all else held_views(connection, run, ready, released or ())
+    new = {new.view: new.id for new in ready if new.view not in held}
+    if released is not None and not new:
+        raise failures.nothing_to_release(id)
+    generations.hand_over(connection, new)
     verdicts = view_checks.results(connection, id)
-    view_checks.replace_live(connection, [verdict for verdict in verdicts if not held or verdict.view in handed_over])
+    view_checks.replace_live(connection, [verdict for verdict in verdicts if not held or verdict.view in new])
+    views.serve(connection)
+    rebuilds.record_finished(connection, id, Step.HAND_OVER)
+    if run.state is RebuildState.HELD and not held:
+        rebuilds.end(connection, id, RebuildState.DONE)
+    return held

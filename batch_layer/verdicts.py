@@ -30,21 +30,23 @@ def held_views(
 ) -> list[str]:
     """The views of a rebuild that are not handed over: those that fail, and those that were checked with them.
 
-    The `released` views are handed over despite their failures. A leap hands over all views, or raises Blocked.
+    The `released` views are handed over despite their failures.
     """
     catalog = deployed(connection)
     by_checks = view_checks.views_failing_checks(connection, catalog, run.id, new)
-    if not run.leap:
-        failing = by_checks.union(proof.unproven_views(connection, new)).difference(released)
-        return sorted(view_checks.held_together(catalog, new, failing).difference(released))
-    if by_checks:
-        blocked = [verdict.sentence for verdict in view_checks.results(connection, run.id) if verdict.blocked]
+    failing = by_checks.union(proof.unproven_views(connection, new)).difference(released)
+    return sorted(view_checks.held_together(catalog, new, failing).difference(released))
+
+
+def refuse_failed_checks(connection: Connection, leap: int, new: Sequence[Generation]) -> None:
+    """Raises Blocked if a check of a leap fails, since a leap hands over all views or none."""
+    if by_checks := view_checks.views_failing_checks(connection, deployed(connection), leap, new):
+        blocked = [verdict.sentence for verdict in view_checks.results(connection, leap) if verdict.blocked]
         raise Blocked(
             f"The leap is not handed over: {', '.join(sorted(by_checks))} fails a check",
             evidence="\n".join(blocked) or "its checks were not run: `lamina step check` runs them",
             way_out="Nothing that is read has changed. Correct what fails, or let the check warn: NOT ENFORCED.",
         )
-    return []
 
 
 def views_with_new_rows(database: Database, id: int) -> list[str]:
