@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -156,7 +156,7 @@ class Runner:
             counts = {name: len(fixture.records.get(name, ())) for name in catalog.sources}
             _stream(database, catalog, raw, _micro_batches(counts, self._random(fixture)))
             live = compare_served(database, fixture, expected, "live")
-            _rebuild(BatchLayer(database, Brokers("nowhere:0"), lambda: self.spark, lambda: _log(raw), dsn))
+            _rebuild(BatchLayer(database, Brokers("nowhere:0"), lambda: self.spark, lambda: _Log(self.spark, raw), dsn))
             batch = compare_served(database, fixture, expected, "batch")
         return [*live, *batch, *compare_in_duckdb(catalog, raw, fixture, expected)]
 
@@ -238,19 +238,16 @@ def _counted_ids(database: Database, source: Source, ids: pa.Table) -> IdLookup:
         return event_ids.look_up(connection, source, ids)
 
 
-@dataclass(frozen=True)
-class _Log:
-    """A master log with the records of a test."""
+class _Log(MasterLog):
+    """A master log with the records of a test, from the first offset to progress."""
 
-    raw: Mapping[str, DataFrame]
+    def __init__(self, spark: SparkSession, raw: Mapping[str, DataFrame]) -> None:
+        super().__init__(spark)
+        self._raw = raw
 
     def records_below(self, source: Source, cut: Offsets, *, since: Offsets | None = None) -> DataFrame:  # noqa: ARG002
-        """All records: they begin at the first offset and end at progress."""
-        return parsed(self.raw[source.name], source)
-
-
-def _log(raw: Mapping[str, DataFrame]) -> MasterLog:
-    return cast("MasterLog", _Log(raw))
+        """All records of the source."""
+        return parsed(self._raw[source.name], source)
 
 
 def _rebuild(batch: BatchLayer) -> None:
