@@ -117,10 +117,13 @@ class Deployment:
     @property
     def log(self) -> MasterLog:
         """The master log."""
+        return self._log_over(self.spark)
+
+    def _log_over(self, spark: SparkSession) -> MasterLog:
         from lamina.spark.spark_configuration import CATALOG
         from master_log.log import MasterLog
 
-        return MasterLog(self.spark, CATALOG, self._skipped, self.schemas)
+        return MasterLog(spark, CATALOG, self._skipped, self.schemas)
 
     def _skipped(self) -> Skipped:
         with self.database.begin() as connection:
@@ -183,7 +186,6 @@ class Deployment:
             forget()
             session()
 
-        self.one_command = False  # the speed layer computes for as long as it runs
         ours = self.lent is None and self.settings.spark_master.startswith("local")
         session()
         return SpeedLayer(
@@ -194,7 +196,7 @@ class Deployment:
                 schemas=self.schemas,
                 checkpoints=folders.own_folder(self.settings.home / "checkpoints"),
                 max_records=max_records,
-                log=lambda: self.log,
+                log=lambda: self._log_over(session()),
                 renew=renew if ours else None,
                 probe=lambda source: ProbeProcess(self.settings, source),
                 limits=limits or TimeLimits(),
