@@ -27,9 +27,9 @@ from lamina.commands import (  # noqa: F401 - each adds its own
     running,
     transfers,
 )
-from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
+from lamina.commands.command import INTERRUPTED, end_unread, lamina
 
-__all__ = ["interrupt_again_if_lost", "interrupt_engines_too", "lamina", "main"]
+__all__ = ["interrupt_again_if_lost", "interrupt_engines", "lamina", "main"]
 
 AGAIN_SECONDS = 0.05
 """Seconds until a lost interrupt is raised again."""
@@ -63,7 +63,7 @@ def interrupt_again_if_lost() -> None:
     sys.unraisablehook = hook
 
 
-def interrupt_engines_too() -> None:
+def interrupt_engines() -> None:
     """Makes Ctrl-C end the command's work in Postgres and in Spark.
 
     The command waits for Postgres in C, where Python raises nothing, and PySpark's toArrow() waits for the end of its
@@ -109,7 +109,7 @@ def main() -> None:
     """The entry point. Ctrl-C ends with 130 and no traceback."""
     gc.set_threshold(COLLECTED_AFTER)
     interrupt_again_if_lost()
-    interrupt_engines_too()
+    interrupt_engines()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - None if a shell has closed it (`>&-`)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     # If the locale is not UTF-8, "→" must not end a command that has done its work.
@@ -121,7 +121,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        nobody_reads()
+        end_unread()
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def plan(output: Output, catalog: Path) -> None:
     files = catalog_files(catalog)
     with open_deployment(output) as deployment:
         changes = applying.plan(deployment, files)
-        _changes(output, changes)
+        _show_changes(output, changes)
     if any(change.action == "drop" for change in changes):
         output.tell("A deployment holds one catalog: `lamina apply` drops what is not in it only with --prune.")
     if any(change.breaks for change in changes):
@@ -101,7 +101,7 @@ def apply(
             if not click.confirm("Drop these?", err=True):
                 raise
             changes = applying.apply(deployment, files, prune=True, allow_break=allow_break)
-        _changes(output, changes)
+        _show_changes(output, changes)
 
 
 @command(name="explain")
@@ -192,7 +192,7 @@ def _show_tests(output: Output, results: Sequence[Compared]) -> None:
             output.tell(f"{result.test}: {result.view}, {result.way}: {line}")
 
 
-def _changes(output: Output, changes: Sequence[PlannedChange]) -> None:
+def _show_changes(output: Output, changes: Sequence[PlannedChange]) -> None:
     shown = [change for change in changes if change.action != "nothing"]
     if output.as_json:
         for change in shown:

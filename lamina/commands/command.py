@@ -67,7 +67,7 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
             except Different:
                 sys.exit(DIFFERENT)
             except BrokenPipeError:
-                nobody_reads()
+                end_unread()
             except KeyboardInterrupt:
                 output.tell("\ninterrupted")
                 sys.exit(INTERRUPTED)
@@ -166,7 +166,7 @@ def _stop_at(place: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def nobody_reads() -> NoReturn:
+def end_unread() -> NoReturn:
     """Ends a command whose output nobody reads any more (`| head`). That is not an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(0)

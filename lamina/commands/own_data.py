@@ -97,7 +97,7 @@ def init(
         (catalog / path).parent.mkdir(parents=True, exist_ok=True)
         (catalog / path).write_text(text, encoding="utf-8")
     for origin, proposed in proposals.values():
-        _tell(output, origin, proposed, catalog)
+        _show(output, origin, proposed, catalog)
 
 
 def _samples(
@@ -148,9 +148,9 @@ def _check(catalog: Path, texts: dict[str, str], *, force: bool) -> None:
     compile_catalog({**others, **texts})
 
 
-def _tell(output: Output, origin: _Origin, proposed: Proposal, catalog: Path) -> None:
+def _show(output: Output, origin: _Origin, proposed: Proposal, catalog: Path) -> None:
     """Prints the written files, the columns, and the next commands."""
-    sample, following = origin.sample, _next(origin, proposed, catalog)
+    sample, following = origin.sample, _next_commands(origin, proposed, catalog)
     if output.as_json:
         output.record(
             {
@@ -187,7 +187,7 @@ def _tell(output: Output, origin: _Origin, proposed: Proposal, catalog: Path) ->
     output.text("\nnext:\n" + "\n".join(f"  {column}" for column in following))
 
 
-def _next(origin: _Origin, proposed: Proposal, catalog: Path) -> list[str]:
+def _next_commands(origin: _Origin, proposed: Proposal, catalog: Path) -> list[str]:
     """The commands that deploy the source, send the file, and show the view."""
     named = [] if catalog == catalog_folder() else ["--catalog", str(catalog)]
     commands = [["lamina", "apply", *named]]
@@ -197,10 +197,10 @@ def _next(origin: _Origin, proposed: Proposal, catalog: Path) -> list[str]:
         commands.append(["lamina", "ingest", proposed.source, origin.place, *origin.options, *bad, *unknown, "--wait"])
     order = f" ORDER BY {proposed.order}" if proposed.order else ""
     commands.append(["lamina", "sql", f"SELECT * FROM {proposed.view}{order} LIMIT 10"])
-    return [_shown(words) for words in commands]
+    return [_quoted(words) for words in commands]
 
 
-def _shown(words: Sequence[str]) -> str:
+def _quoted(words: Sequence[str]) -> str:
     return " ".join(
         f'"{word}"' if word.startswith("SELECT ") and "`" not in word else shlex.quote(word) for word in words
     )

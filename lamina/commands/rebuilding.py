@@ -36,7 +36,7 @@ def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
         deployment.require_installed()
         verdicts: list[Verdict] = []
         proofs = rebuild_steps.rebuild(deployment, views, leap=leap, on_checked=verdicts.extend)
-        _proofs(output, proofs)
+        _show_proofs(output, proofs)
         show_verdicts(output, verdicts)
         if tell_failing(output, verdicts) or any(proof.differing for proof in proofs):
             raise Different
@@ -75,7 +75,7 @@ def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due:
 def step_archive(output: Output, id: int | None) -> None:
     """Archive every record below the cuts."""
     with open_deployment(output) as deployment:
-        deployment.batch.archive(_running(deployment, id))
+        deployment.batch.archive(_rebuild_id(deployment, id))
 
 
 @command(parent=step)
@@ -84,7 +84,7 @@ def step_archive(output: Output, id: int | None) -> None:
 def compute(output: Output, views: Sequence[str], id: int | None) -> None:
     """Compute the cells of views (all, by default) below their cuts."""
     with open_deployment(output) as deployment:
-        id = _running(deployment, id)
+        id = _rebuild_id(deployment, id)
         for name in views or [generation.view for generation in deployment.batch.generations(id)]:
             deployment.batch.compute_unless_dropped(id, name)
 
@@ -97,7 +97,7 @@ def go_live(output: Output, id: int | None) -> None:
     From then on, micro-batches merge into the new cells. Prints the rebuild's id and its views.
     """
     with open_deployment(output) as deployment:
-        id = _running(deployment, id)
+        id = _rebuild_id(deployment, id)
         deployment.batch.go_live(id)
         names = [generation.view for generation in deployment.batch.generations(id)]
         output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
@@ -112,7 +112,7 @@ def prove(output: Output, views: Sequence[str], id: int | None) -> None:
     Without VIEWS, all views are compared. `lamina step check` runs their checks.
     """
     with open_deployment(output) as deployment:
-        _proofs(output, deployment.batch.prove(_running(deployment, id), views))
+        _show_proofs(output, deployment.batch.prove(_rebuild_id(deployment, id), views))
 
 
 @command(parent=step, name="check")
@@ -120,7 +120,7 @@ def prove(output: Output, views: Sequence[str], id: int | None) -> None:
 def step_check(output: Output, id: int | None) -> None:
     """Run the checks of views over the new generations."""
     with open_deployment(output) as deployment:
-        show_verdicts(output, deployment.batch.check(_running(deployment, id)))
+        show_verdicts(output, deployment.batch.check(_rebuild_id(deployment, id)))
 
 
 @command(parent=step)
@@ -139,7 +139,7 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
     if views and not anyway:
         raise click.UsageError("VIEWS need --anyway: without it, every view that is not held back is handed over")
     with open_deployment(output) as deployment:
-        id = _running(deployment, id)
+        id = _rebuild_id(deployment, id)
         held = rebuild_steps.hand_over(deployment, id, views, anyway=anyway)
         moved = verdicts.views_with_new_rows(deployment.database, id)
         if held:
@@ -163,7 +163,7 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
 def retire(output: Output, id: int | None) -> None:
     """End the rebuild, and retire generations that nobody needs."""
     with open_deployment(output) as deployment:
-        deployment.batch.retire(_running(deployment, id))
+        deployment.batch.retire(_rebuild_id(deployment, id))
 
 
 @command(parent=step)
@@ -173,7 +173,7 @@ def abandon(output: Output, id: int | None) -> None:
     from lamina.operations import rebuild_steps
 
     with open_deployment(output) as deployment:
-        rebuild_steps.abandon(deployment, _running(deployment, id))
+        rebuild_steps.abandon(deployment, _rebuild_id(deployment, id))
 
 
 @command()
@@ -197,7 +197,7 @@ def rollback(output: Output, view: str) -> None:
         output.text(f"{view}: generation {before} → {after}", view=view, before=before, after=after)
 
 
-def _running(deployment: Deployment, id: int | None) -> int:
+def _rebuild_id(deployment: Deployment, id: int | None) -> int:
     from serving_layer.promise import rebuilds
 
     deployment.require_installed()
@@ -205,7 +205,7 @@ def _running(deployment: Deployment, id: int | None) -> int:
         return rebuilds.get(connection, id).id
 
 
-def _proofs(output: Output, proofs: Sequence[Proof]) -> None:
+def _show_proofs(output: Output, proofs: Sequence[Proof]) -> None:
     output.table(
         ("view", "generation", "against", "cells", "differing"),
         [(proof.view, proof.generation, proof.against, proof.cells, proof.differing) for proof in proofs],

@@ -68,7 +68,7 @@ def ingest(
 
     with open_deployment(output) as deployment:
         declared = look_up(deployment.deployed().sources, source, "source")
-        sending = waiting(output.tell, _waited_for(file), shown=output.has_bar)
+        sending = waiting(output.tell, _narration(file), shown=output.has_bar)
         with _resumable(output, source), output.progress(file) as on_progress, sending:
             done = send(
                 declared,
@@ -146,7 +146,7 @@ def _summary(done: Tally, topic: str) -> str:
     return ", ".join(parts)
 
 
-def _waited_for(file: str) -> str:
+def _narration(file: str) -> str:
     """The words for the wait. A pipe, which may have no end, is copied first."""
     if file == "-" or Path(file).is_fifo():
         return f"copying {file} until its writer closes it, then sending it"

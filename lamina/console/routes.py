@@ -26,7 +26,7 @@ from lamina.console.page_values import PageReader
 from lamina.console.readings import Reading
 from lamina.console.request_guards import Guarded
 from lamina.console.threads import for_reader, in_thread
-from lamina.console.watcher import Watch, mistake
+from lamina.console.watcher import Watch, unforeseen_error
 from lamina.operations.deployment import Deployment
 from lamina.reports.chart_choice import MOST_ROWS
 from lamina.reports.metrics import registry
@@ -181,7 +181,7 @@ class Pages:
         return self._page("error.html", 413, title="Too long", error=LaminaError(what, way_out="Ask `lamina sql`."))
 
     async def _failed(self, _: Request, error: Exception) -> Response:
-        failure = mistake(error)
+        failure = unforeseen_error(error)
         return self._page("error.html", 500, title="Failed", error=failure)
 
     def _rendered(self, now: Reading) -> dict[str, str]:

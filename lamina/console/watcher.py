@@ -72,7 +72,7 @@ class Question(Generic[T]):
                 self.answer, self.refusal = await in_thread(self.ask), None
                 self.answered = self.clock()
             except Exception as error:  # noqa: BLE001 (the page continues, and reports it)
-                self.refusal = in_our_words(error) or mistake(error, self.refusal)
+                self.refusal = in_our_words(error) or unforeseen_error(error, self.refusal)
             self.asked.set()
             await asyncio.sleep(max(0.0, began + self.every - self.clock()))
 
@@ -146,7 +146,7 @@ class Watch:
             for question in questions:
                 question.asked.clear()
             tasks = [group.create_task(question.repeat()) for question in questions]
-            await self._first()
+            await self._await_first()
             heard = self._clock()
             while self._clock() < heard + LINGERS:
                 if self._listeners:
@@ -158,7 +158,7 @@ class Watch:
             for task in tasks:
                 task.cancel()
 
-    async def _first(self) -> None:
+    async def _await_first(self) -> None:
         """Waits for the first answers or refusals, for no longer than `PATIENCE`. Later ones follow in the next
         readings.
         """
@@ -242,7 +242,7 @@ class Watch:
         return statuses.undeclared_fields(self._deployment) if self._deployment.brokers.listening() else {}
 
 
-def mistake(error: Exception, before: LaminaError | None = None) -> LaminaError:
+def unforeseen_error(error: Exception, before: LaminaError | None = None) -> LaminaError:
     """An unforeseen error. Its traceback goes to the log, unless it repeats the one before."""
     if isinstance(error, LaminaError):
         return error

@@ -329,7 +329,7 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
 
 
 def _late_record(output: Output, deployment: Deployment) -> None:
-    _caught_up(deployment)
+    _await_caught_up(deployment)
     before = _rows(deployment, LATE_SQL)
     with deployment.brokers.producer() as producer:
         producer.send("invoice_lines", json.dumps(LATE).encode())
@@ -344,7 +344,7 @@ def _late_record(output: Output, deployment: Deployment) -> None:
     output.table(columns, [("before", *before[0]), (f"after {took:.1f} s", *after[0])])
 
 
-def _caught_up(deployment: Deployment) -> None:
+def _await_caught_up(deployment: Deployment) -> None:
     deadline = time.monotonic() + 120
     while any(query.lag for query in read_status(deployment).queries):
         if time.monotonic() > deadline:

@@ -55,8 +55,8 @@ def _record(home: Path, trial: Path) -> None:
         addresses = embedded.start()
         settings = Settings.read(trial, {"LAMINA_HOME": str(trial), "LAMINA_SPARK_MASTER": "local[2]"})
         spark = session(settings, "prepare", java_options=recording["spark"])
-        _live(spark, addresses.kafka, trial)
-        _end(spark)
+        _exercise(spark, addresses.kafka, trial)
+        _end_jvm(spark)
     finally:
         embedded.stop()
     for group, draft in drafts.items():
@@ -65,7 +65,7 @@ def _record(home: Path, trial: Path) -> None:
         draft.replace(archive(home, group))
 
 
-def _live(spark: SparkSession, kafka: str, trial: Path) -> None:
+def _exercise(spark: SparkSession, kafka: str, trial: Path) -> None:
     """Runs a little of everything that is used daily: records are read, parsed and aggregated, a stream, an append to
     the log.
     """
@@ -92,7 +92,7 @@ def _live(spark: SparkSession, kafka: str, trial: Path) -> None:
     spark.range(3).toPandas()
 
 
-def _end(spark: SparkSession) -> None:
+def _end_jvm(spark: SparkSession) -> None:
     """Ends the JVM in order and waits for it, since it writes its archive as it exits."""
     gateway = SparkContext._gateway  # noqa: SLF001 - PySpark does not publish its process
     assert gateway is not None

@@ -98,10 +98,10 @@ class Runs:
         try:
             declared = catalog()
             self.started = {
-                name: _started(self.settings, declared, declared.views[name], run) for name, run in ids().items()
+                name: _first_event(self.settings, declared, declared.views[name], run) for name, run in ids().items()
             }
         except Exception as error:  # noqa: BLE001 (lineage never fails a command)
-            self.tell(f"no lineage events are sent: {_line(error)}")
+            self.tell(f"no lineage events are sent: {_first_line(error)}")
             return
         if self.started:
             self._sender = Sender(self.settings.lineage)
@@ -127,7 +127,7 @@ class Runs:
         if self._sender is None:
             return
         for view, began in self.started.items():
-            why = _line(error) if error is not None else "it is held back" if view in self._held else ""
+            why = _first_line(error) if error is not None else "it is held back" if view in self._held else ""
             tests = tuple(self._tests.get(view, ()))
             now = datetime.now(UTC)
             self._sender.send([replace(began, at=now, type="FAIL" if why else "COMPLETE", error=why, tests=tests)])
@@ -200,7 +200,7 @@ class Sender:
         except ModuleNotFoundError as error:
             self._problem = f"{error}; OpenLineage's client comes with `pip install 'lamina[lineage]'`"
         except Exception as error:  # noqa: BLE001 (reported at the end, lineage never fails a command)
-            self._problem = f"{self._receiver.shown}: {_line(error)}"
+            self._problem = f"{self._receiver.shown}: {_first_line(error)}"
 
 
 def _client(receiver: LineageReceiver) -> OpenLineageClient:
@@ -258,7 +258,7 @@ def _as_openlineage(event: ViewEvent, namespace: str) -> Any:
     )
 
 
-def _started(settings: Settings, catalog: Catalog, view: View, run: str) -> ViewEvent:
+def _first_event(settings: Settings, catalog: Catalog, view: View, run: str) -> ViewEvent:
     """The first event of a view's run. Its inputs are the views that it reads and the topics that it reads directly."""
     through = {source for name in view.reads for source in catalog.views[name].sources}
     topics = [source for source in view.sources if source not in through or source in view.fed_by]
@@ -285,6 +285,6 @@ def _place(postgres: str) -> tuple[str, str]:
     return f"postgres://{at.hostname}:{at.port or 5432}", at.path.strip("/")
 
 
-def _line(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0]

@@ -182,11 +182,13 @@ UNITS = {"_seconds": "s", "_behind": "s", "_bytes": "bytes", "_ratio": "percentu
 
 def document() -> str:
     """The rows of docs/metrics.md: a metric, its labels, its meaning, and the condition of its alert."""
-    rows = [f"| `{metric.name}` | {', '.join(metric.labels)} | {metric.help} | {_called(metric)} |" for metric in EVERY]
+    rows = [
+        f"| `{metric.name}` | {', '.join(metric.labels)} | {metric.help} | {_alert_cell(metric)} |" for metric in EVERY
+    ]
     return "\n".join(["| metric | labels | value | alert |", "|---|---|---|---|", *rows]) + "\n"
 
 
-def _called(metric: Metric) -> str:
+def _alert_cell(metric: Metric) -> str:
     alert = metric.alert
     if alert is None:
         return ""

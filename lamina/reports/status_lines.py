@@ -30,13 +30,13 @@ def show_alarms(output: Output, deployment: Deployment) -> bool:
     raised = read_alarms(deployment)
     if output.as_json:
         output.record({"alarms": raised})
-    return _alarm(output, raised)
+    return _print_alarms(output, raised)
 
 
 def show(output: Output, deployment: Deployment) -> bool:
     """Prints the status. Returns True if there are alarms."""
     _ = deployment.brokers  # from here on, two threads share it
-    sampled = _meanwhile(lambda: undeclared_fields(deployment))
+    sampled = _in_thread(lambda: undeclared_fields(deployment))
     current = read_status(deployment)
     strange = sampled()
     if output.as_json:
@@ -54,7 +54,7 @@ def show(output: Output, deployment: Deployment) -> bool:
     with deployment.database.begin() as connection:
         for gap in unguarded(connection):
             output.tell(f"{gap}: a superuser changes that with serving_layer/readers/superuser.sql")
-    return _alarm(output, current.alarms)
+    return _print_alarms(output, current.alarms)
 
 
 def _show_tables(output: Output, current: Status) -> None:
@@ -91,7 +91,8 @@ def _show_tables(output: Output, current: Status) -> None:
             output.text(line)
 
 
-def _alarm(output: Output, alarms: Sequence[str]) -> bool:
+def _print_alarms(output: Output, alarms: Sequence[str]) -> bool:
+    """Returns True if there are alarms."""
     for alarm in alarms:
         output.alarm(alarm)
     return bool(alarms)
@@ -152,7 +153,7 @@ def _rebuild(last: Mapping[str, Any]) -> str:
     return f"rebuild {last['id']}: {last['state']}, last step {last['step']}{reason}" + (f" ({times})" if times else "")
 
 
-def _meanwhile(what: Callable[[], T]) -> Callable[[], T]:
+def _in_thread(what: Callable[[], T]) -> Callable[[], T]:
     """Runs `what` in a thread that no exit waits for. The returned function waits for the value, or raises the thread's
     error.
     """

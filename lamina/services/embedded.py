@@ -91,7 +91,7 @@ class Embedded:
             java = java_home(self.home)
             files = jar_files(self.home, "kafka")
             state = self._read()
-            broker, server = self._answering(self._find_kafka(state), self._find_postgres(state))
+            broker, server = self._end_hanging(self._find_kafka(state), self._find_postgres(state))
             ports = state.get("kafka", {})
             try:
                 with ThreadPoolExecutor(max_workers=3) as pool:
@@ -127,10 +127,10 @@ class Embedded:
             s3.stop(running.process)
         return s3.start(self.home, java=java, jars=jar_files(self.home, "s3_server"))
 
-    def _answering(
+    def _end_hanging(
         self, broker: kafka_broker.Broker | None, server: postgres.Server | None
     ) -> tuple[kafka_broker.Broker | None, postgres.Server | None]:
-        """The services that answer. Ends one that hangs or is dying, so that another can start."""
+        """Ends a service that hangs or is dying, so that another can start. Returns those that answer."""
         if broker is not None and not kafka_broker.answers(broker.port):
             kafka_broker.stop(broker.process)
             broker = None

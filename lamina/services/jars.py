@@ -90,11 +90,11 @@ def jar_files(home: Path, group: str) -> tuple[Path, ...]:
 def resolve(home: Path, *, groups: tuple[str, ...] = ("spark", "kafka")) -> None:
     """Completes the folders `jars/<group>` under `home`. Uses no network if they are complete."""
     folder = home / "jars"
-    if all(_complete(folder / group, group) for group in groups):
+    if all(_is_complete(folder / group, group) for group in groups):
         return
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / "lock", patience=FETCH_SECONDS):
-        missing = [group for group in groups if not _complete(folder / group, group)]
+        missing = [group for group in groups if not _is_complete(folder / group, group)]
         for group in missing:
             _fetch(folder, group)
 
@@ -105,7 +105,7 @@ def locked_hashes(group: str) -> dict[str, str]:
     return {name.removeprefix(f"{group}/"): digest for digest, name in rows if name.startswith(f"{group}/")}
 
 
-def _complete(folder: Path, group: str) -> bool:
+def _is_complete(folder: Path, group: str) -> bool:
     """True if the folder holds the locked names. Hashes were checked before the folder got its name."""
     wanted = {Path(path).name for path in locked_hashes(group)}
     return folder.is_dir() and {jar.name for jar in folder.glob("*.jar")} == wanted

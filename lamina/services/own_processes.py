@@ -40,7 +40,7 @@ _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
 
 
 @atexit.register
-def _let_go() -> None:
+def _release_children() -> None:
     for child in _CHILDREN.values():
         if child.poll() is None:
             child.returncode = 0  # it outlives us, and its handle must not warn
@@ -85,7 +85,7 @@ class Running:
                     evidence=f"{self.marker}: {error}",
                     way_out="Stop it as the user who started it.",
                 ) from error
-            if _gone(self, patience):
+            if _await_end(self, patience):
                 return
         raise LaminaError(
             f"process {self.pid} does not end",
@@ -106,7 +106,7 @@ class Owner:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
-def _gone(process: Running, patience: float) -> bool:
+def _await_end(process: Running, patience: float) -> bool:
     deadline = time.monotonic() + patience
     while process.alive():
         if process.pid in _CHILDREN:

@@ -66,7 +66,7 @@ def session(
         options += (*QUICK_COMPILER.split(), QUICK_COLLECTOR) if short_lived else ()
         ours = configuration(settings, master, heap, options) | (iceberg_catalog(settings) if settings.postgres else {})
         configured = combined(ours, settings.spark_conf)
-        _environment(settings.home)
+        _set_environment(settings.home)
         _start_jvm(configured, nice)
         with _own_interrupts():
             return SparkSession.builder.appName(app_name).config(map=dict(configured)).getOrCreate()
@@ -203,7 +203,7 @@ def _end_jvm(gateway: Any) -> None:
         gateway.proc.kill()
 
 
-def _environment(home: Path) -> None:
+def _set_environment(home: Path) -> None:
     """Sets the variables that Spark's start script and its Python workers read from the environment only."""
     from pyspark.logger import PySparkLogger
 

@@ -40,8 +40,8 @@ class Output:
         width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
         self.out = Console(width=width, highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
         self.err = Console(stderr=True, highlight=False, emoji=False)
-        self.out.on_broken_pipe = _nobody_reads  # type: ignore[method-assign]
-        self.err.on_broken_pipe = _nobody_listens  # type: ignore[method-assign]
+        self.out.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign]
+        self.err.on_broken_pipe = _discard_narration  # type: ignore[method-assign]
 
     @property
     def has_bar(self) -> bool:
@@ -160,12 +160,12 @@ def _as_json(value: Any, *, allow_nan: bool = True) -> str:
     return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _nobody_reads() -> None:
+def _raise_broken_pipe() -> None:
     """Replaces rich's handler, which ends the process with 1."""
     raise BrokenPipeError
 
 
-def _nobody_listens() -> None:
+def _discard_narration() -> None:
     """Discards the narration once its reader is gone, as in `lamina rebuild |& head`. The command's work continues."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
