@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lamina.generating.view_facts import SCHEMA, Address, chart, drawn_first, newest, row, sentence
+from lamina.generating.view_facts import SCHEMA, Address, chart, drawn_first, row, sentence, time_column
 from lamina.generating.yaml_text import yaml
 from lamina.reports.chart_choice import MOST_BARS, MOST_ROWS, Choice
 from lamina.services.own_processes import is_loopback
@@ -94,7 +94,7 @@ def statement(view: View, chosen: Choice | None) -> str:
     """The SELECT of a panel, with Grafana's macro for the time span of the board."""
     relation = f"{SCHEMA}.{postgres_name(view.name)}"
     if chosen is None:
-        time = newest(view)
+        time = time_column(view)
         order = "" if time is None else f" ORDER BY {postgres_name(time)} DESC NULLS LAST"
         return f"SELECT * FROM {relation}{order} LIMIT {MOST_ROWS}"
     names = [postgres_name(column.name) for column in view.columns]

@@ -22,9 +22,9 @@ from lamina.generating.view_facts import (
     description,
     drawn_first,
     kinds,
-    newest,
     row,
     sentence,
+    time_column,
 )
 from lamina.generating.yaml_text import yaml
 from lamina.reports.chart_choice import MOST_BARS, MOST_ROWS
@@ -107,7 +107,7 @@ def _dataset(catalog: Catalog, view: View, ids: Ids) -> Mapping[str, Any]:
     measures = [column.name for column, kind in zip(view.columns, shown, strict=True) if kind == "number"]
     return {
         "table_name": view.name,
-        "main_dttm_col": times[0] if times else newest(view),
+        "main_dttm_col": times[0] if times else time_column(view),
         "description": description(catalog, view),
         "cache_timeout": NO_CACHE,
         "schema": SCHEMA,
@@ -188,7 +188,7 @@ def _parameters(catalog: Catalog, view: View) -> dict[str, Any]:
     chosen = chart(catalog, view)
     names = [column.name for column in view.columns]
     if chosen is None:
-        order = newest(view)
+        order = time_column(view)
         return {
             "viz_type": "table",
             "query_mode": "raw",

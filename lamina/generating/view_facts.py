@@ -143,7 +143,7 @@ def sentence(text: str | None) -> str:
     return "" if not text else text if text.rstrip().endswith((".", "!", "?")) else f"{text.rstrip()}."
 
 
-def newest(view: View) -> str | None:
+def time_column(view: View) -> str | None:
     """The column that orders rows by time (the first one), or None if the view has no time."""
     return next((column.name for column in view.columns if column.postgres.startswith(_TIMES)), None)
 

@@ -156,7 +156,7 @@ def harmless(text: str) -> str:
 
 def _as_json(value: Any, *, allow_nan: bool = True) -> str:
     """JSON in which control characters are escaped. JSON itself escapes only those below U+0020."""
-    text = json.dumps(value, ensure_ascii=False, default=plain, allow_nan=allow_nan)
+    text = json.dumps(value, ensure_ascii=False, default=json_value, allow_nan=allow_nan)
     return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -205,14 +205,14 @@ def cell(value: Any) -> str:
     if isinstance(value, timedelta):
         return interval(value)
     if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False, default=plain)
+        return json.dumps(value, ensure_ascii=False, default=json_value)
     if isinstance(value, bytes | memoryview):
-        return str(plain(value))
+        return str(json_value(value))
     # A control character in a key must not move the reader's cursor.
     return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in str(value))
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """A value that JSON cannot hold, as a text: decimals exactly, instants in ISO 8601."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() and value.as_tuple().exponent == 0 else str(value)

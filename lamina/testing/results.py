@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from batch_layer.comparison import Row, compare, shown_columns
 from batch_layer.compute import records_that_count
-from lamina.terminal.render import plain
+from lamina.terminal.render import json_value
 from lamina.testing import duckdb_queries
 from lamina.testing.fixtures import Fixture, FixtureLine, needed
 from master_log.causes import interrupted_at_once
@@ -72,7 +72,7 @@ class Compared:
 
     def as_json(self, row: Row) -> dict[str, Any]:
         """A row in a form that JSON can hold."""
-        values = (v if isinstance(v, (dict, list, bool, int, float, str, type(None))) else plain(v) for v in row)
+        values = (v if isinstance(v, (dict, list, bool, int, float, str, type(None))) else json_value(v) for v in row)
         return dict(zip(self.columns, values, strict=True))
 
 

@@ -15,7 +15,7 @@ import pytest
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.kafka_urls import brokers
 from lamina.configuration.settings import Settings
-from lamina.terminal.render import Output, cell, log_to_stderr, plain
+from lamina.terminal.render import Output, cell, json_value, log_to_stderr
 from view_algebra.errors import LaminaError
 
 COLUMNS = [f"c{number}" for number in range(60)]
@@ -113,7 +113,7 @@ def test_a_character_that_the_locale_lacks_does_not_end_a_command() -> None:
 
 
 def test_bytes_are_shown_as_postgres_writes_them() -> None:
-    assert cell(memoryview(b"\x00\xff")) == plain(b"\x00\xff") == "\\x00ff"
+    assert cell(memoryview(b"\x00\xff")) == json_value(b"\x00\xff") == "\\x00ff"
 
 
 HOSTILE = "x\x1b[31m\x07y\r\x9b2Jz\u202e"
