@@ -78,10 +78,9 @@ class Plans:
         )
         self.records = parsed(raw, source)
         self._ids = selected(self.records, "records", source.ids) if source.ids else None
+        read = [(self.records, statements), *((parsed(raw, older.source), older) for older in statements.older)]
         self._statements = [
-            (fused, selected(parsed(raw, declared.source), "records", fused.in_one_task))
-            for declared in (statements, *statements.older)
-            for fused in declared.fused
+            (fused, selected(records, "records", fused.in_one_task)) for records, of in read for fused in of.fused
         ]
         frames = [frame for _, frame in self._statements] + ([] if self._ids is None else [self._ids])
         self.stateful = {name for frame in frames for name in operators(frame)} - STATELESS
