@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from decimal import Decimal
 from pathlib import Path
-from statistics import median, stdev
 from typing import Any
 
 from tests.fix_lamina import CommandLine, Deployed
@@ -74,23 +71,3 @@ def test_clicks_are_counted_live_and_rebuilt_and_a_late_click_corrects_its_windo
     deployed.catch_up()
     assert {query: deployed.rows(query) for query in AFTER_THE_LATE} == AFTER_THE_LATE
     deployed.check()
-
-
-def test_medians_and_percentiles_of_a_real_log_are_exact(
-    deployed: Deployed, lamina: CommandLine, tmp_path: Path
-) -> None:
-    catalog = deployed.copied(EXAMPLES / "web_access", tmp_path / "catalog")
-    lamina("apply", "--catalog", str(catalog))
-    log = EXAMPLES / "web_access" / "data" / "web_access.jsonl.gz"
-    lamina("ingest", "requests", str(log))
-    deployed.catch_up()
-    with gzip.open(log, "rt", encoding="utf-8") as lines:
-        sizes = sorted(
-            row["bytes"] for row in map(json.loads, lines) if row["method"] == "GET" and row["bytes"] is not None
-        )
-    at = 0.99 * (len(sizes) - 1)
-    low, high = sizes[int(at)], sizes[int(at) + 1]
-    [row] = deployed.rows("SELECT answers, middle, p99, deviation FROM sizes WHERE method = 'GET'")
-    assert row[:2] == (len(sizes), median(sizes))
-    assert abs(row[2] - (low + (high - low) * (at - int(at)))) < 1e-6
-    assert abs(row[3] / stdev(sizes) - 1) < 1e-9

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from statistics import median, stdev
 
 import psutil
 
@@ -76,6 +79,7 @@ def test_a_web_log_is_served_rebuilt_and_exported(deployed: Deployed, lamina: Co
     assert lamina("ingest", "requests", log, "--json").lines()[0]["sent"] == 10_000
     deployed.catch_up()
     assert one(deployed.rows("SELECT sum(requests) FROM traffic")) == (Decimal(10_000),)
+    _middles_are_exact(deployed, log)
     proofs = deployed.deployment.batch.rebuild()
     assert all(proof.differing == 0 for proof in proofs)
     [row] = lamina("sql", "SELECT count(*) AS failed, min(status) AS lowest FROM failures", "--json").lines()
@@ -83,6 +87,19 @@ def test_a_web_log_is_served_rebuilt_and_exported(deployed: Deployed, lamina: Co
     lamina("export", "failures", "--to", "failures.csv")
     assert len((tmp_path / "failures.csv").read_text().splitlines()) == row["failed"] + 1
     deployed.check()
+
+
+def _middles_are_exact(deployed: Deployed, log: str) -> None:
+    with gzip.open(log, "rt", encoding="utf-8") as lines:
+        sizes = sorted(
+            row["bytes"] for row in map(json.loads, lines) if row["method"] == "GET" and row["bytes"] is not None
+        )
+    at = 0.99 * (len(sizes) - 1)
+    low, high = sizes[int(at)], sizes[int(at) + 1]
+    [row] = deployed.rows("SELECT answers, middle, p99, deviation FROM sizes WHERE method = 'GET'")
+    assert row[:2] == (len(sizes), median(sizes))
+    assert abs(row[2] - (low + (high - low) * (at - int(at)))) < 1e-6
+    assert abs(row[3] / stdev(sizes) - 1) < 1e-9
 
 
 def test_mistakes_end_in_one_sentence(lamina: CommandLine, deployed: Deployed, tmp_path: Path) -> None:
