@@ -68,23 +68,46 @@ class KafkaKey:
 
 
 @dataclass(frozen=True)
+class TopicFacts:
+    """The topic whose newest records were sampled. The records of a file have no key.
+
+    key: the fields that Kafka's keys repeat
+    deletions: the number of records without a value
+    is_newest: the sample is of a topic
+    is_compacted: Kafka drops a record of the topic when a newer one has its key
+    """
+
+    key: KafkaKey | None = None
+    deletions: int = 0
+    is_newest: bool = False
+    is_compacted: bool = False
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The form of the records.
+
+    is_framed: they are in a schema registry's frame
+    is_changes: they are rows of Debezium's change events
+    has_schemas: the events' schemas give the types
+    """
+
+    format: str = "json"
+    is_framed: bool = False
+    is_changes: bool = False
+    has_schemas: bool = False
+
+
+@dataclass(frozen=True)
 class Sample:
     """The fields of a sample of records, in the order of their first occurrence.
 
     records: the number sampled
     is_all: the file or topic has no more
-    is_newest: they are the newest of a topic
     epoch: the unit of numbers that are times
     empty_as_null: an empty text means NULL
     has_unnamed: a field has an empty name, which cannot become a column
     bad: the number of records that no declaration can read. first_bad names some
-    key: the fields that Kafka's keys repeat
-    deletions: the number of records without a value
-    is_compacted: Kafka drops a record of the topic when a newer one has its key
-    is_changes: the records are rows of Debezium's change events
-    has_schemas: the events' schemas give the types
-    format: the format of the records
-    is_framed: they are in a schema registry's frame
     """
 
     fields: tuple[GuessedField, ...]
@@ -95,21 +118,15 @@ class Sample:
     has_unnamed: bool = False
     bad: int = 0
     first_bad: tuple[BadLine, ...] = ()
-    key: KafkaKey | None = None
-    deletions: int = 0
-    is_newest: bool = False
-    is_compacted: bool = False
-    is_changes: bool = False
-    has_schemas: bool = False
-    format: str = "json"
-    is_framed: bool = False
+    topic: TopicFacts = TopicFacts()
+    encoding: Encoding = Encoding()
 
     @property
     def part(self) -> str:
         """The sampled records, in words."""
         if self.is_all:
             return "the only record" if self.records == 1 else f"all {self.records:,} records"
-        return f"the {'newest' if self.is_newest else 'first'} {records(self.records)}"
+        return f"the {'newest' if self.topic.is_newest else 'first'} {records(self.records)}"
 
     @property
     def good(self) -> int:

@@ -13,7 +13,7 @@ from interchange.change_events import changed_row, has_event_fields, is_change, 
 from interchange.column_types import avro_types, protobuf_types
 from interchange.files import Line
 from interchange.judgements import Rules, with_written_numbers
-from interchange.sampling import RECORDS, KafkaKey, Sample, sample_of
+from interchange.sampling import RECORDS, Encoding, KafkaKey, Sample, TopicFacts, sample_of
 from master_log.consuming import Pair
 from master_log.kafka import Brokers
 from master_log.schema_registry import Registry
@@ -37,10 +37,11 @@ def topic_sample(topic: str, brokers: Brokers, most: int = RECORDS, registry: Re
     if (framed := unframed(topic, pairs, registry)) is None:
         return _records_sample(topic, pairs, brokers, most, {})
     sample = _records_sample(topic, framed.pairs, brokers, most, framed.types)
-    key = sample.key
+    key = sample.topic.key
     if key is not None and framed.key_format is not None:
         key = KafkaKey(key.fields, framed.key_format)
-    return replace(sample, format=framed.format, is_framed=True, key=key)
+    encoding = replace(sample.encoding, format=framed.format, is_framed=True)
+    return replace(sample, topic=replace(sample.topic, key=key), encoding=encoding)
 
 
 def _records_sample(
@@ -71,10 +72,12 @@ def _records_sample(
     return replace(
         sample,
         is_all=sample.is_all and in_topic <= len(pairs),
-        key=_key(keys, [field.name for field in sample.fields]),
-        deletions=len(pairs) - len(values),
-        is_newest=True,
-        is_compacted=brokers.retention(topic).compacted,
+        topic=TopicFacts(
+            _key(keys, [field.name for field in sample.fields]),
+            deletions=len(pairs) - len(values),
+            is_newest=True,
+            is_compacted=brokers.retention(topic).compacted,
+        ),
     )
 
 
@@ -102,14 +105,14 @@ def _changes_sample(topic: str, pairs: Sequence[Pair], stated: Mapping[str, Type
             yield Line(number, b"", b"", change.values, judgement.problem, judgement.with_null)
 
     sample = sample_of(f"topic {topic}", read, len(rows), types)
+    repeated = _key([(_bare(key), change.values) for key, change in rows], [field.name for field in sample.fields])
+    has_schemas = bool(stated) or all(change.has_schema for _, change in rows)
     return replace(
         sample,
-        key=_key([(_bare(key), change.values) for key, change in rows], [field.name for field in sample.fields]),
         is_all=False,
-        is_newest=True,
         empty_as_null=False,
-        is_changes=True,
-        has_schemas=bool(stated) or all(change.has_schema for _, change in rows),
+        topic=TopicFacts(repeated, is_newest=True),
+        encoding=Encoding(is_changes=True, has_schemas=has_schemas),
     )
 
 

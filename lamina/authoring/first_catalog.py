@@ -100,9 +100,9 @@ def proposal(
     `topic` is the topic that the records were read from, or None for a file.
     """
     is_file, topic = topic is None, topic or name
-    as_table = as_table or sample.is_changes
+    as_table = as_table or sample.encoding.is_changes
     columns = columns_of(sample.fields)
-    of_topic = sample.key.fields if sample.key else ()
+    of_topic = sample.topic.key.fields if sample.topic.key else ()
     proposed = tuple(column_named(columns, column_name).name for column_name in key or of_topic) or guessed_key(columns)
     named = {column_named(columns, column_name).name for column_name in key}
     columns = tuple(with_digits(column) if column.name in named else column for column in columns)
@@ -115,16 +115,17 @@ def proposal(
         )
     if as_table:
         _refuse_nulls(columns, proposed, sample)
-    elif sample.is_compacted:
+    elif sample.topic.is_compacted:
         raise LaminaError(
             f"Topic {topic} is compacted: Kafka drops a record when a newer one has its key",
             evidence="A stream would count what a rebuild cannot, so `lamina apply` refuses one.",
             way_out="Make it a table: lamina init --table.",
         )
-    event_time = None if sample.is_changes else guessed_event_time(columns)  # a time of the row stays as it changes
+    # A time of the row stays as the row changes.
+    event_time = None if sample.encoding.is_changes else guessed_event_time(columns)
     key_format = None
     if as_table:  # `lamina ingest` and connectors of changes write JSON
-        key_format = "json" if is_file or sample.is_changes else _key_format(columns, proposed, sample)
+        key_format = "json" if is_file or sample.encoding.is_changes else _key_format(columns, proposed, sample)
     draft = _Draft(sample, name, topic, seen_in, columns, event_time, proposed, key_format)
     view, select, order = _view(draft)
     files = {f"sources/{name}.sql": _source(draft), f"views/{view}.sql": select}
@@ -134,7 +135,7 @@ def proposal(
 def _key_format(columns: Sequence[GuessedColumn], key: Sequence[str], sample: Sample) -> str:
     """The `key_format` of a table over a topic."""
     fields = tuple(column.field.name for column in columns if column.name in key)
-    return sample.key.format if sample.key and set(sample.key.fields) == set(fields) else "none"
+    return sample.topic.key.format if sample.topic.key and set(sample.topic.key.fields) == set(fields) else "none"
 
 
 def _refuse_nulls(columns: Sequence[GuessedColumn], key: Sequence[str], sample: Sample) -> None:
@@ -149,6 +150,7 @@ def _refuse_nulls(columns: Sequence[GuessedColumn], key: Sequence[str], sample: 
 
 def _source(draft: _Draft) -> str:
     sample, columns, event_time = draft.sample, draft.columns, draft.event_time
+    encoding = sample.encoding
     lines = [
         f"  {spark_name(column.name)} {column.kind.spark} COMMENT {spark_text(comment(column))}" for column in columns
     ]
@@ -156,16 +158,16 @@ def _source(draft: _Draft) -> str:
     if draft.as_table:
         lines.append(f"  PRIMARY KEY ({keys})")
     properties = {
-        "event_time": "source.ts_ms" if sample.is_changes else event_time and event_time.name,
+        "event_time": "source.ts_ms" if encoding.is_changes else event_time and event_time.name,
         "epoch": sample.epoch,
         "empty_as_null": sample.empty_as_null and "true",
         **{f"{OF_FIELD}{column.name}": column.field.name for column in columns if column.name != column.field.name},
     }
     options = {
         "topic": draft.topic,
-        "format": f"debezium-{sample.format}" if sample.is_changes else sample.format,
-        "key_format": None if sample.is_changes else draft.key_format,
-        "frame": "registry" if sample.is_framed and sample.format == "json" else None,
+        "format": f"debezium-{encoding.format}" if encoding.is_changes else encoding.format,
+        "key_format": None if encoding.is_changes else draft.key_format,
+        "frame": "registry" if encoding.is_framed and encoding.format == "json" else None,
     }
     options_text = ", ".join(f"{name} {spark_text(value)}" for name, value in options.items() if value)
     properties_text = ",\n  ".join(
@@ -182,13 +184,13 @@ def _notes(draft: _Draft, keys: str) -> list[str]:
     sample, columns = draft.sample, draft.columns
     seen = re.sub(r"[^ -~]", "?", draft.seen_in)  # a name may hold a line break
     notes = [f"Types were guessed from {sample.part} of {seen}. Correct them where you know better."]
-    if sample.is_changes and not sample.has_schemas:
+    if sample.encoding.is_changes and not sample.encoding.has_schemas:
         notes.append(
             "The events have no schemas: dates are numbers of days, decimals may be base64, and bytes are texts."
         )
         notes.append("Declare such columns DATE, DECIMAL(p, s) and BINARY: docs/sql.md describes their other options.")
     times = [column.name for column in columns if column.kind in (TIMESTAMP, DATE)]
-    if draft.event_time is None and times and not sample.is_changes:
+    if draft.event_time is None and times and not sample.encoding.is_changes:
         ways = f"'event_time' = '{times[0]}'"
         notes.append(
             f"Several columns are times ({', '.join(times)}): TBLPROPERTIES ({ways}) says when a record happened."

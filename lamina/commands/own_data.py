@@ -174,8 +174,8 @@ def _show(output: Output, origin: _Origin, proposed: Proposal, catalog: Path) ->
     output.tell(f"{origin.place}: types were guessed from {sample.part}")
     if sample.bad:
         output.tell(f"{sample.bad:,} of them cannot be read by any source: {'; '.join(map(str, sample.first_bad))}")
-    if sample.deletions:
-        output.tell(f"{sample.deletions:,} more have no value: in a table (--table), they delete a row")
+    if sample.topic.deletions:
+        output.tell(f"{sample.topic.deletions:,} more have no value: in a table (--table), they delete a row")
     for path in proposed.files:
         output.tell(f"{catalog / path} written")
     if origin.of_texts and (times := [column.name for column in proposed.columns if column.looks_like_a_time]):

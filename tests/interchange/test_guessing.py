@@ -437,7 +437,7 @@ def test_the_keys_of_a_topic_decide_the_key_of_its_table(
         producer.send(name, value, key=of_record)
     producer.flush()
     sample = topic_sample(name, brokers)
-    assert (sample.records, sample.deletions, sample.is_all) == (2, len(records) - 2, True)
+    assert (sample.records, sample.topic.deletions, sample.is_all) == (2, len(records) - 2, True)
     with pytest.raises(LaminaError, match="is compacted") as refused:
         proposal(sample, "rows", "topic", topic=name)
     assert "--table" in refused.value.way_out
