@@ -76,7 +76,7 @@ def key_of(source: Source, keys: Sequence[str], record: bytes, newest: WriterSch
     JSON list of several. Raises LaminaError for a value that the `key_format` cannot hold.
     """
     fields = exact_fields(record) if keys else {}
-    parts = [_in_one_form(fields.get(key)) for key in keys]
+    parts = [_in_one_form(source, key, fields.get(key)) for key in keys]
     if not parts or None in parts:
         return None
     texts = list(map(as_written, parts))
@@ -113,11 +113,15 @@ def exact_fields(record: bytes) -> Any:
         return exact_fields(as_written(with_written_numbers(text)).encode(errors="replace"))
 
 
-def _in_one_form(part: Any) -> Any:
-    """The part of a key. A number has one form, however it is written, because its text decides the partition."""
+def _in_one_form(source: Source, field: str, part: Any) -> Any:
+    """The part of a key. A number has one form, however it is written, because its text decides the partition.
+
+    A number in a STRING column is its text: 7 and 7.0 are two keys there.
+    """
     if not isinstance(part, Number) or part.text.isdecimal() or not Decimal(part.text).is_finite():
         return part
-    return Number(_shortest(part.text))
+    is_text = any(source.field(column.name) == field and column.spark == "STRING" for column in source.columns)
+    return part if is_text else Number(_shortest(part.text))
 
 
 def _shortest(number: str) -> str:

@@ -136,6 +136,8 @@ def test_a_key_keeps_every_digit_in_one_form() -> None:
         assert key_of(decimals, ["id"], b'{"id": %s}' % long) == key % long
         assert key_of(decimals, ["id"], b'{"id": %s}' % longer) == key % longer.removesuffix(b"0")
         assert {key_of(decimals, ["id"], b'{"id": %s}' % one) for one in (b"1.5", b"1.50", b"15e-1")} == {key % b"1.5"}
+    texts = source("id STRING PRIMARY KEY", "format 'json', key_format 'string'")
+    assert [key_of(texts, ["id"], b'{"id": %s}' % one) for one in (b"7.0", b"1.10", b'"x"')] == [b"7.0", b"1.10", b"x"]
     two = source("a BOOLEAN, b STRING", "format 'json'")
     assert key_of(two, ["a"], b'{"a": true}') == b"true"
     assert key_of(two, ["a", "b"], b'{"a": true, "b": "\xc3\xa9"}') == b'[true, "\xc3\xa9"]'
