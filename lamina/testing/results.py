@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from batch_layer.comparison import Row, compare, shown_columns
 from batch_layer.compute import records_that_count
+from interchange.json_text import as_written
 from lamina.terminal.render import json_value
 from lamina.testing import duckdb_queries
 from lamina.testing.fixtures import Fixture, FixtureLine, needed
@@ -96,7 +97,7 @@ def expected_rows(connection: Connection, whole: View, lines: Sequence[FixtureLi
         try:
             with connection.begin_nested():
                 parsed_rows = connection.exec_driver_sql(
-                    query + f") AS expected ({types})".replace("%", "%%"), (json.dumps([line.value]),)
+                    query + f") AS expected ({types})".replace("%", "%%"), (as_written([line.value]),)
                 )
                 rows += [tuple(row) for row in parsed_rows]
         except PostgresError as error:

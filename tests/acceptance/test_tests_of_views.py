@@ -132,6 +132,18 @@ def test_a_topic_may_be_a_stream_and_a_table(server: Scratch, spark_of_run: Spar
     assert {(result.view, result.way): result.difference for result in compared if not result.equal} == {}
 
 
+def test_a_number_of_a_test_keeps_every_digit(server: Scratch, spark_of_run: SparkSession) -> None:
+    options = "USING kafka OPTIONS (topic 'rates', format 'json', key_format 'json')"
+    declared = f"CREATE TABLE rates (id DECIMAL(38, 20) PRIMARY KEY, rate DECIMAL(38, 20)) {options};"
+    view = "CREATE VIEW rated AS SELECT id, sum(rate) AS rate FROM rates GROUP BY id;"
+    catalog = compile_catalog({"catalog.sql": declared + view})
+    rows = '{"id": 0.12345678901234567890, "rate": 1.00000000000000000001}\n'
+    rows += '{"id": 0.12345678901234567899, "rate": 1.00000000000000000002}\n'
+    text = f"-- given rates\n{rows}\n-- expect rated\n{rows}"
+    compared = Runner(catalog, spark_of_run.newSession(), server, 1).run(fixture("a.test", text, catalog))
+    assert {(result.view, result.way): result.difference for result in compared if not result.equal} == {}
+
+
 def test_differences_are_shown_row_by_row(server: Scratch, spark_of_run: SparkSession) -> None:
     wrong = RIGHT.replace('"orders": 2, "amount": "12.50"', '"orders": 2, "amount": "12.501"')
     compared = results(server, spark_of_run, wrong)
