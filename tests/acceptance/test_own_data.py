@@ -1,4 +1,4 @@
-"""A file of anybody's becomes a source, a view and rows through the commands that `lamina init` prints."""
+"""Any file becomes a source, a view and rows through the commands that `lamina init` prints."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ def test_the_pages_work_in_a_browser_without_complaints(deployed: Deployed, tmp_
             page.value("document.getElementById('view-days').focus()")
             page.value("window.first = document.querySelector('time').innerText")
             page.until("document.querySelector('time').innerText !== window.first")
-            assert page.value("document.activeElement.id") == "view-days", "a reading leaves the focus where it is"
+            assert page.value("document.activeElement.id") == "view-days", "an update keeps the focus"
             assert page.value("document.getElementById('away').hidden")
             assert page.complaints == []
         page.until("!document.getElementById('away').hidden")
@@ -306,7 +306,7 @@ def test_a_console_on_the_network_requires_the_token(deployed: Deployed, tmp_pat
     assert token_for("::1", [], tmp_path) is None
     token = token_for("0.0.0.0", [], tmp_path)
     assert token is not None
-    assert token == token_for("127.0.0.1", ["lamina.example.org"], tmp_path), "it is kept, and asked for behind a proxy"
+    assert token == token_for("127.0.0.1", ["lamina.example.org"], tmp_path), "it is kept, and required behind a proxy"
     assert (tmp_path / "console.token").stat().st_mode & 0o077 == 0
     with console(deployed.deployment, token=token) as browser:
         for path in ("/", "/sql", "/metrics", "/stream", "/?token=", f"/?token={token}x"):

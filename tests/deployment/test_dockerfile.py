@@ -32,7 +32,7 @@ def test_the_image_is_built_by_the_steps_of_make_setup() -> None:
     assert ours[:3] == ["uv", "pip", "install"]
     assert "--offline" in ours
     assert compiled[0] == "compileall"
-    assert prepared == ["lamina.local.prepare", "lamina", "s3"]  # else each container would fetch it
+    assert prepared == ["lamina.local.prepare", "lamina", "s3"]  # otherwise every container would fetch it
     assert of_folder == [packages, ours, ["lamina.local.prepare", ".lamina"]]
     assert compiled in steps(MAKEFILE[MAKEFILE.index("\n$(DEMO): ") : MAKEFILE.index("\n$(SETUP): ")], "$(PY)")
 

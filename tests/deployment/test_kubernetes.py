@@ -68,7 +68,7 @@ def test_the_kustomization_lists_every_file() -> None:
 
 
 def test_pods_run_the_image_as_its_own_user() -> None:
-    """By number: Kubernetes cannot tell from a name that it is not root."""
+    """By number, because Kubernetes cannot tell from a name that a user is not root."""
     [user] = re.findall(r"useradd .*--uid (\d+)", (REPOSITORY / "Dockerfile").read_text())
     for name, pod in pods().items():
         assert pod["securityContext"]["runAsUser"] == int(user), name

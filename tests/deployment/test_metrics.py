@@ -70,7 +70,7 @@ def test_metrics_equal_the_deployments_state(deployed: Deployed) -> None:
     assert 0 < numbers["lamina_view_fresh_ratio", "pages", "day"] <= 1
     names = {metric.name for metric in EVERY}
     assert {key[0] for key in numbers} <= names
-    assert names - {key[0] for key in numbers} == {"lamina_check_failing"}  # none is declared to be enforced when read
+    assert names - {key[0] for key in numbers} == {"lamina_check_failing"}  # no check is declared as enforced
 
 
 def test_a_dropped_source_has_no_metrics(deployed: Deployed) -> None:

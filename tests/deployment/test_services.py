@@ -20,8 +20,8 @@ def properties(stack: Stack) -> dict[str, str]:
 def test_kafka_knows_every_setting(stack: Stack, kafka_admin: KafkaAdminClient) -> None:
     answer = kafka_admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1")], config_filter="all")
     # The settings of one listener are not the broker's. tests/master_log/test_login.py logs in by them.
-    asked = {name for name in properties(stack) if not name.startswith("listener.name.")}
-    assert asked <= set(answer["broker"]["1"])
+    settings = {name for name in properties(stack) if not name.startswith("listener.name.")}
+    assert settings <= set(answer["broker"]["1"])
 
 
 def test_kafka_accepts_its_settings_together(stack: Stack) -> None:
@@ -50,7 +50,7 @@ def test_the_console_answers(stack: Stack) -> None:
 
 
 def test_grafana_and_superset_find_their_files(stack: Stack) -> None:
-    for _ in range(2):  # a later start makes them again
+    for _ in range(2):  # a later start writes them again
         stack.run("dashboards")
     grafana, superset = stack.services["grafana"], stack.services["superset"]
     [mounted] = [volume.split(":")[1] for volume in grafana["volumes"] if volume.startswith("dashboards:")]

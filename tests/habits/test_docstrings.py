@@ -1,4 +1,4 @@
-"""The examples in docstrings are true, and each is run. (The algebra has a test of its own.)"""
+"""Every example in a docstring runs and is true. The algebra has its own test."""
 
 from __future__ import annotations
 

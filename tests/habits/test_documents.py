@@ -1,4 +1,4 @@
-"""The documents say what is there: every command, every setting, the words of the glossary. They make a site."""
+"""The documents name every command and setting, use the words of the glossary, and form a site."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
 def test_every_command_of_a_document_exists_with_its_options(document: Path) -> None:
     text = document.read_text()
     if document.name == "commands.md":
-        text = re.sub(r"```sh\n.*?```", "", text, flags=re.DOTALL)  # usage, in which [OPTIONS] stand for themselves
+        text = re.sub(r"```sh\n.*?```", "", text, flags=re.DOTALL)  # usage, with a literal [OPTIONS]
     for line in lines_of_shell(text):
         if not (words := words_of_lamina(line)):
             continue
@@ -81,7 +81,7 @@ def test_every_command_of_a_document_exists_with_its_options(document: Path) -> 
         assert not rest, line
         required = [parameter.name for parameter in command.params if parameter.required]
         assert not [name for name in required if values.get(name or "") is None], line
-    if document.parent.name == "decisions":  # they also name commands that were turned down
+    if document.parent.name == "decisions":  # they also name rejected commands
         return
     for line in re.findall(r"`lamina ([a-z][^`]*)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
         command, _ = command_of(line.split())
@@ -132,7 +132,7 @@ def test_documents_avoid_the_words_outside_the_glossary() -> None:
         *(path.read_text() for path in (REPOSITORY / "docs").rglob("*.md")),
         (REPOSITORY / "ARCHITECTURE.md").read_text(),
     ]
-    for word in ("pipeline", "backfill"):
+    for word in ("pipeline", "backfill", "swap", "flip", "lake"):
         assert not [text[:60] for text in texts if re.search(rf"\b{word}\b", text, re.IGNORECASE)], word
 
 
@@ -161,7 +161,7 @@ def test_every_relative_link_of_a_document_has_a_target(document: Path) -> None:
 
 
 def test_the_site_is_built_from_all_documents_and_loads_nothing_from_the_network(tmp_path: Path) -> None:
-    """Strictly: a page or an anchor that a link misses fails."""
+    """The build is strict: a link to a missing page or anchor fails."""
     gathered = subprocess.run(
         [sys.executable, REPOSITORY / "website" / "pages.py", tmp_path], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""A folder lives as long as the process that it belongs to, and no longer than until the next start."""
+"""A process's folder is removed when the process ends or, after a kill, at the next start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def process(parent: Path) -> tuple[subprocess.Popen[str], Path]:
 
 
 def test_a_start_removes_leftovers_of_killed_processes_and_keeps_files_in_use(tmp_path: Path) -> None:
-    (tmp_path / "4711" / "blockmgr").mkdir(parents=True)  # of a version that named them by its process
+    (tmp_path / "4711" / "blockmgr").mkdir(parents=True)  # as an older version named it
     (living, used), (killed, left) = process(tmp_path), process(tmp_path)
     assert not (tmp_path / "4711").exists()
     killed.kill()
@@ -41,4 +41,4 @@ def test_a_start_removes_leftovers_of_killed_processes_and_keeps_files_in_use(tm
     third.communicate()
     assert folders.sweep(tmp_path) == 1
     living.communicate()
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [], "one that ends leaves nothing"
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [], "a process that ends leaves nothing"

@@ -1,4 +1,4 @@
-"""Whatever somebody hands in is read, or refused in one sentence: nothing hangs, and nothing ends in a traceback."""
+"""Any input is read or refused in one sentence. No command hangs or ends in a traceback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
 MARK = b"\xef\xbb\xbf"
-"""A byte order mark, with which editors on Windows begin a file in UTF-8."""
+"""A byte order mark. Editors on Windows begin UTF-8 files with it."""
 
 CATALOG = compile_catalog(
     {
@@ -67,7 +67,7 @@ def test_a_fifo_or_a_device_in_a_catalog_is_refused(tmp_path: Path, make: Callab
 
 
 def nested(levels: int) -> str:
-    """An object whose only field is a list of so many levels."""
+    """An object whose only field is a list nested this deep."""
     return '{"n": ' + "[" * levels + "]" * levels + "}"
 
 
@@ -101,7 +101,7 @@ def test_a_device_is_refused_as_a_file_of_records() -> None:
         assert nothing.read() == b""
 
 
-def of(name: str, stdin: io.BytesIO) -> list[Line]:
+def lines_of(name: str, stdin: io.BytesIO) -> list[Line]:
     """The lines of a file of records."""
     with seekable(name, stdin) as content:
         return list(lines(content, name, "jsonl", Rules({}), 1_000_000))
@@ -111,14 +111,14 @@ def test_an_endless_line_is_not_read_forever(tmp_path: Path) -> None:
     (tmp_path / "endless.jsonl").write_bytes(b"{}\n")
     os.truncate(tmp_path / "endless.jsonl", 2 * MOST_OF_A_LINE)  # a hole takes no room on the disk
     with pytest.raises(LaminaError, match=r"endless.jsonl: line 2 has no end within 268 MB"):
-        of(str(tmp_path / "endless.jsonl"), io.BytesIO())
+        lines_of(str(tmp_path / "endless.jsonl"), io.BytesIO())
     with pytest.raises(LaminaError, match="-: a line has no end within 268 MB"):
-        of("-", io.BytesIO(b"{}\n" + bytes(MOST_OF_A_LINE + 1)))
-    assert [line.number for line in of("-", io.BytesIO(b"{}\n{}\n"))] == [1, 2]
+        lines_of("-", io.BytesIO(b"{}\n" + bytes(MOST_OF_A_LINE + 1)))
+    assert [line.number for line in lines_of("-", io.BytesIO(b"{}\n{}\n"))] == [1, 2]
 
 
 def test_a_select_or_a_setting_of_any_depth_is_read_or_refused(tmp_path: Path) -> None:
-    """Postgres judges a SELECT itself. `tables_of` only serves to say which records its views lack."""
+    """Postgres judges the SELECT. `tables_of` only finds the views whose lag is reported."""
     assert tables_of("SELECT (((1))) FROM x") == {"x"}
     assert tables_of("SELECT " + "(" * 5_000 + "1" + ")" * 5_000 + " FROM x") == set()
     (tmp_path / "lamina.toml").write_text("kafka = " + "[" * 5_000 + "]" * 5_000)

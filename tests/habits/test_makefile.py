@@ -1,4 +1,4 @@
-"""A fresh machine is set up by make alone, and what it fetches is locked."""
+"""`make` alone sets up a fresh machine, from locked packages and jars."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_jar_has_a_hash() -> None:
         for path, digest in locked_hashes(group).items():
             assert re.fullmatch("[0-9a-f]{64}", digest)
             name, version, file = path.split("/")[-3:]
-            assert re.fullmatch(rf"{name}-{version}(-[a-z-]+)?\.jar", file), "Maven's layout: fetched by its path"
+            assert re.fullmatch(rf"{name}-{version}(-[a-z-]+)?\.jar", file), "the path follows Maven's layout"
     assert len(LOCK.read_text().splitlines()) == 1 + sum(len(locked_hashes(group)) for group in groups)
 
 

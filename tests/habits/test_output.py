@@ -1,4 +1,4 @@
-"""Output shows every column and every character, and a command goes on when nobody reads its narration."""
+"""Output shows every column and every character, and a command continues if nobody reads its narration."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_unreadable_folder_is_refused_and_hidden_files_are_not_read(
     assert catalog_files(tmp_path) == {"views/a.sql": "SELECT 1"}
     scandir = os.scandir
 
-    def closed(path: str) -> Iterator[os.DirEntry[str]]:  # as to anybody but a superuser, who may run this
+    def closed(path: str) -> Iterator[os.DirEntry[str]]:  # a superuser, who may run this test, could read it
         if Path(path) == views:
             raise PermissionError(13, "Permission denied", str(views))
         return scandir(path)
@@ -99,9 +99,9 @@ def test_the_demo_reads_no_settings_outside_its_home(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "home"
     home.mkdir()
-    with pytest.raises(LaminaError) as asked:  # for the embedded services, which do not run there
+    with pytest.raises(LaminaError) as refused:  # the embedded services do not run there
         Settings.read(home, {"LAMINA_HOME": str(home)})
-    assert "production" not in str(asked.value)
+    assert "production" not in str(refused.value)
 
 
 def test_a_character_that_the_locale_lacks_does_not_end_a_command() -> None:

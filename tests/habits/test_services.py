@@ -1,4 +1,4 @@
-"""The embedded services come back after anything, and leave nothing behind."""
+"""The embedded services restart after any failure, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def pids(embedded: Embedded) -> list[int]:
 
 
 def kill_both(embedded: Embedded) -> None:
-    """As a crash of the machine would: the parents at once, with no word to their children."""
+    """Kills both servers at once, without a word to their children, as a crash of the machine would."""
     processes = [psutil.Process(pid) for pid in pids(embedded)]
     assert len(processes) == 2
     for process in processes:
@@ -174,9 +174,9 @@ def test_chosen_ports_are_outside_the_ephemeral_range() -> None:
 
 def test_only_the_owner_can_read_a_home_and_its_passwords(embedded: Embedded) -> None:
     embedded.start()
-    embedded.home.chmod(0o755)  # as one that an older version made
+    embedded.home.chmod(0o755)  # as an older version created it
     embedded.start()
-    assert embedded.home.stat().st_mode & 0o067 == 0, "the one bit left is that of Postgres' user, who passes"
+    assert embedded.home.stat().st_mode & 0o067 == 0, "only Postgres' user may pass through"
     embedded.stop()
     embedded.start()
     assert (embedded.home / "passwords.json").stat().st_mode & 0o777 == 0o600
@@ -187,7 +187,7 @@ def test_a_folder_with_other_files_is_refused_as_a_home_and_keeps_its_mode(tmp_p
     shared.mkdir(mode=0o755)
     (shared / "lost+found").mkdir()
     keep_private(shared)
-    assert shared.stat().st_mode & 0o777 == 0o700, "the root of a new volume"
+    assert shared.stat().st_mode & 0o777 == 0o700, "a new volume counts as empty"
     shared.chmod(0o755)
     (shared / "letters").touch()
     for start in (lambda: Embedded(shared).start(), lambda: keep_private(shared)):
@@ -232,7 +232,7 @@ def test_a_run_of_tests_removes_the_leftovers_of_killed_runs(home: Path) -> None
     remove_what_killed_runs_left()
     assert not left.exists()
     assert processes_of(left) == set()
-    assert home.exists()  # of a run that goes on
+    assert home.exists()  # it belongs to a run that continues
 
 
 def test_an_ended_process_is_not_alive() -> None:

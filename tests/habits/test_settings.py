@@ -1,4 +1,4 @@
-"""Settings are read from the environment over lamina.toml, and a mistake in either is explained."""
+"""The environment overrides lamina.toml, and a mistake in either is explained."""
 
 from __future__ import annotations
 
@@ -250,17 +250,17 @@ def test_settings_of_spark_are_added_unless_they_contradict_laminas(tmp_path: Pa
     settings = Settings.read(tmp_path, environment)
     assert settings.spark_conf == {"spark.driver.memory": "9g", "spark.hadoop.fs.secret.key": "s"}
     assert "secret" not in repr(settings)
-    ours = configuration(settings, "k8s://https://127.0.0.1:6443", "2g", ())
-    assert ours["spark.driver.host"] == "127.0.0.1"
+    laminas = configuration(settings, "k8s://https://127.0.0.1:6443", "2g", ())
+    assert laminas["spark.driver.host"] == "127.0.0.1"
     assert "spark.driver.host" not in configuration(settings, "yarn", "2g", ())
-    assert combined(ours, settings.spark_conf) == {**ours, **settings.spark_conf}
-    more = combined(ours, {"spark.jars": "a.jar", "spark.executor.extraJavaOptions": "-Da=b"})
-    assert more["spark.jars"] == f"{ours['spark.jars']},a.jar"
-    assert more["spark.executor.extraJavaOptions"].startswith(ours["spark.executor.extraJavaOptions"])
-    for name in set(ours) - set(THEIRS) - set(JOINED):
-        assert combined(ours, {name: ours[name]}) == ours
+    assert combined(laminas, settings.spark_conf) == {**laminas, **settings.spark_conf}
+    more = combined(laminas, {"spark.jars": "a.jar", "spark.executor.extraJavaOptions": "-Da=b"})
+    assert more["spark.jars"] == f"{laminas['spark.jars']},a.jar"
+    assert more["spark.executor.extraJavaOptions"].startswith(laminas["spark.executor.extraJavaOptions"])
+    for name in set(laminas) - set(THEIRS) - set(JOINED):
+        assert combined(laminas, {name: laminas[name]}) == laminas
         with pytest.raises(LaminaError, match=f"sets {re.escape(name)} to 'x', which contradicts Lamina"):
-            combined(ours, {name: "x"})
+            combined(laminas, {name: "x"})
     for name in ("spark.sql.caseSensitive", "spark.submit.deployMode", "fs.s3a.endpoint"):
         with pytest.raises(LaminaError, match=f"LAMINA_SPARK_CONF sets {name}"):
-            combined(ours, {name: "x"})
+            combined(laminas, {name: "x"})

@@ -1,4 +1,4 @@
-"""A command starts at once: what few commands need is loaded by these."""
+"""A command loads only the packages that it needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOADED = {
     "lamina.reports.receipt_lines": {"sqlalchemy"},
     "serving_layer.change.registry": {"sqlalchemy"},
 }
-"""The modules that a command loads at its start, and the heavy packages that come with them."""
+"""Modules that a command loads at its start, and the heavy packages that they load."""
 
 
 @pytest.mark.parametrize("module", LOADED)
