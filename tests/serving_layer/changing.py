@@ -25,7 +25,7 @@ LARGEST = "CREATE VIEW total AS SELECT sum(c) AS c, sum(s) AS s, max(k) AS k, co
 
 @contextmanager
 def reading(database: str) -> Iterator[Any]:
-    """A cursor in a snapshot of now."""
+    """A cursor in a new snapshot."""
     connection = psycopg2.connect(database)
     connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
     with connection.cursor() as cursor:
@@ -46,7 +46,7 @@ def body(world: World, view: str) -> str:
 
 
 def left(world: World) -> dict[str, int]:
-    """The number of everything that a version leaves behind."""
+    """The counts of everything that a version may leave behind."""
     countable = {
         "tables": "pg_class WHERE relkind = 'r' AND relnamespace IN ('cells'::regnamespace, 'realtime'::regnamespace)",
         "cell tables": "lamina.cell_table",
@@ -61,7 +61,7 @@ def left(world: World) -> dict[str, int]:
 
 
 def published(world: World) -> int:
-    """The generation that `counts` is read from."""
+    """The published generation of `counts`."""
     with world.database.begin() as connection:
         return lookup.published(connection)["counts"]
 
@@ -100,7 +100,7 @@ OF_ALL = "CREATE VIEW amounts AS SELECT k, count(*) AS c, sum(n) AS s FROM a WHE
 
 
 def of_many(world: World) -> None:
-    """A view that read another, and reads it no longer."""
+    """Deploys a view that read another one before."""
     for name in "ab":
         world.append(name, 0, ("x", 1), ("x", 2), ("y", 3))
         world.advance(name)

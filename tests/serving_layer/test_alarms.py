@@ -1,4 +1,4 @@
-"""An alarm is raised for everything that needs attention, and for nothing else."""
+"""Everything that needs attention raises an alarm, and nothing else does."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_writer_without_heartbeats_is_reported_as_gone(world: World) -> None:
     sql(world, "UPDATE lamina.query SET committed_at = clock_timestamp() WHERE name = 'a'")
     assert alarms_of_a(world) == [], "a commit is a sign of life"
     sql(world, f"UPDATE lamina.query SET {LONG_AGO}, writer = NULL, writer_kind = NULL WHERE name = 'a'")
-    assert alarms_of_a(world) == [], "it has ended in order"
+    assert alarms_of_a(world) == [], "it has ended normally"
 
 
 def test_a_query_whose_history_is_still_computed_is_not_read_and_raises_no_alarm(world: World) -> None:

@@ -36,7 +36,7 @@ def test_views_above_are_created_again_with_their_rights_and_comments(world: Wor
 
 
 def test_a_dropped_analysts_view_is_created_again_with_its_rights(world: World, database: str) -> None:
-    """It comes first because it now reads the stream. Its older side reads the view that is dropped after it."""
+    """The view comes first because it now reads the stream. Its older side reads a view that is dropped later."""
     world.change(alpha="CREATE VIEW alpha AS SELECT c FROM counts WHERE c > 0;")
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
@@ -91,7 +91,7 @@ def test_relations_in_an_analysts_schema_give_way(world: World, services: Servic
     world.change(counts=BY_KEY)
     analyst = psycopg2.connect(services.database_url(name, "analyst"))
     analyst.set_session(readonly=False, autocommit=True)
-    with analyst.cursor() as cursor:  # the last of them as dbt does for an incremental model
+    with analyst.cursor() as cursor:  # the last one as dbt does for an incremental model
         for statement in (
             "CREATE VIEW marts.theirs AS SELECT k, s FROM analytics.counts",
             "CREATE MATERIALIZED VIEW marts.sum AS SELECT sum(s) AS s FROM marts.theirs",

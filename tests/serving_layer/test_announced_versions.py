@@ -1,4 +1,4 @@
-"""New versions are announced before they are opened, and forgotten if nobody opens them."""
+"""New versions are announced before they are opened, and forgotten if they are not opened."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) 
     def drop() -> None:
         try:
             dropping.drop_unused(world.database)
-        except BaseException as error:  # noqa: BLE001 (told below)
+        except BaseException as error:  # noqa: BLE001 (asserted below)
             failed.append(error)
 
     with world.database.begin() as connection:
@@ -114,7 +114,7 @@ NEW_SOURCE = "CREATE TABLE c (k STRING, n BIGINT) USING kafka OPTIONS (topic '{}
 
 
 def left_by_a_dead_apply(world: World, topic: str) -> tuple[int, Catalog]:
-    """The rebuild of an apply that died after it had opened a version over a source that is new, and its catalog."""
+    """The rebuild and the catalog of an apply that died after it had opened a version over a new source."""
     moved = world.files["sums.sql"].replace("FROM a", "FROM c")
     files = world.files | {"c.sql": NEW_SOURCE.format(topic), "sums.sql": moved}
     catalog = compile_catalog(files)
@@ -135,7 +135,7 @@ def test_a_query_created_by_a_dead_apply_begins_at_the_first_record_in_another_c
         registry.apply(connection, files, compile_catalog(files), {"c": empty("id-c", "c")})
         assert progress.read_with_tails(connection, "c") == (Offsets.of("c", {0: 0}), {})
         assert rebuilds.get(connection, id).state == "failed"
-        assert "of_c" in lookup.published(connection), "it lacks no record"
+        assert "of_c" in lookup.published(connection), "every record was counted"
     with world.database.begin() as connection:
         world.apply(connection)
 

@@ -1,4 +1,4 @@
-"""Long work stands back, and only its own backend does."""
+"""Long work lowers the priority of its own backend only."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_the_records_of_dropped_generations_are_deleted(world: World) -> None:
         assert connection.execute(text(counted)).one() == (5, 3)
         connection.execute(text("UPDATE lamina.generation SET dropped_at = dropped_at - interval '8 days'"))
         dropping.forget_dropped(connection)
-        assert connection.execute(text(counted)).one() == (5, 3), "the history tells of them"
+        assert connection.execute(text(counted)).one() == (5, 3), "the history keeps them"
         connection.execute(text("UPDATE lamina.history SET at = at - interval '3 days'"))
         history.trim(connection)
         dropping.forget_dropped(connection)
@@ -180,7 +180,7 @@ def test_a_reader_keeps_its_snapshot_while_its_generation_is_replaced_and_droppe
     assert shown(world, "sums") == [("x", 1, 1)]
     with world.database.begin() as connection:
         left = connection.execute(text("SELECT count(*) FROM pg_class WHERE relname LIKE 'sums%' AND relkind = 'r'"))
-        assert left.scalar_one() == 1, "the one table that is read"
+        assert left.scalar_one() == 1, "readers still read one table"
 
 
 def test_a_table_is_dropped_once_its_readers_are_gone(world: World, database: str) -> None:
@@ -202,7 +202,7 @@ def test_a_table_is_dropped_once_its_readers_are_gone(world: World, database: st
 
 
 def swapped(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
-    """A generation with a realtime table that waits to be merged."""
+    """A generation with a swapped realtime table that is not merged yet."""
     monkeypatch.setattr(generations, "ABSORB_ABOVE", 0)
     id = world.open("sums")
     world.append("a", 0, ("x", 1), ("y", 2))
@@ -269,7 +269,7 @@ def test_a_leap_moves_back_only_in_partitions_that_kafka_has_lost(world: World) 
     with world.database.begin() as connection:
         world.fences["a"] = fence = progress.take_over(connection, "a", "a leap")
         world.fences["b"] = progress.take_over(connection, "b", "a leap")
-    world.log[lost][1:] = [("y", 32)]  # others have come since
+    world.log[lost][1:] = [("y", 32)]  # other records have arrived since
     tails = {lost: "the batch that has the 32"}
 
     def leap(to: Offsets) -> None:
@@ -428,7 +428,7 @@ def test_a_fast_clock_drops_no_group_early(serving: Database) -> None:
     world.deploy()
 
     def kept(newest: str) -> tuple[int, bool]:
-        """Days from the beginning of what a generation keeps to the newest record, and to now."""
+        """Days from the first kept day of a generation to the newest record, and True if that day is long ago."""
         with serving.begin() as connection:
             connection.execute(text(f"UPDATE lamina.query SET newest = {newest} WHERE name = 'a'"))
             id = generations.open_building(connection, "daily", rebuild=None).id

@@ -1,4 +1,4 @@
-"""A view has the indexes that it asks for."""
+"""A view has the indexes that it declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database becomes a serving layer, and stays one."""
+"""A database becomes a serving layer, and an upgrade keeps its contents."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_database_of_the_first_version_is_upgraded(database: str) -> None:
         command.check(migrations(connection))
         assert connection.execute(text("SELECT records FROM lamina.bad_records")).all() == [(2,)]
         heard = "SELECT query FROM lamina.heartbeat WHERE heard_at = '2026-01-01T00:00:00Z'"
-        assert connection.execute(text(heard)).scalars().all() == ["a"], "its writer need not say again that it lives"
+        assert connection.execute(text(heard)).scalars().all() == ["a"], "the last heartbeat is kept"
         assert connection.execute(text("SELECT sum(value_bytes), sum(size) FROM lamina.quarantine")).all() == [(2, 218)]
         kinds = {name: query.writer_kind for name, query in progress.queries(connection).items() if name in WRITERS}
         assert kinds == {name: kind for name, (_, kind) in WRITERS.items()}

@@ -207,7 +207,7 @@ def test_a_commit_that_crashes_its_session_is_not_an_outage(world: World) -> Non
 
     with pytest.raises(SessionLost, match="keeps ending the session in the middle of a transaction") as raised:
         world.database.waiting(dies, lost_at_most=2)
-    assert not is_unavailable(raised.value), "it is judged: a smaller micro-batch may pass"
+    assert not is_unavailable(raised.value), "the commit is judged, since a smaller micro-batch may pass"
 
 
 def test_the_transaction_timeout_of_the_database_does_not_apply_to_us(world: World) -> None:

@@ -27,7 +27,7 @@ def run(world: World, statement: str) -> None:
 
 
 def rebuilt(world: World, view: str, *, noted: bool) -> int:
-    """Makes a new live generation of a view. `noted`: the differing cells are noted already."""
+    """Makes a new live generation of a view. With `noted`, its differing cells are noted."""
     new = world.open(view)
     world.load(new)
     world.go_live(new)
@@ -57,7 +57,7 @@ def test_wrong_missing_and_surplus_cells_are_overwritten_and_a_rollback_restores
     run(world, f"DELETE FROM {place} WHERE k = 'missing'")
     run(world, f"INSERT INTO {place} (k, count, sum_n) VALUES ('surplus', 100, 100)")
     new = rebuilt(world, "sums", noted=noted)
-    # what comes between is merged into both
+    # records in between are merged into both
     world.append("a", 0, ("wrong", 1), ("missing", 1), ("surplus", 1), (None, 1), ("right", 1), ("new", 1))
     world.advance("a")
     right = [("missing", 2, 2), ("new", 1, 1), ("right", 2, 2), ("surplus", 1, 1), ("wrong", 2, 2), (None, 2, 2)]
@@ -72,7 +72,7 @@ def test_wrong_missing_and_surplus_cells_are_overwritten_and_a_rollback_restores
     assert shown(world, "sums") == sorted(wrong, key=repr)
     world.hand_over("sums", new)
     assert shown(world, "sums") == sorted(right, key=repr)
-    assert place_of(world, "sums") == place, "readers read one table all along"
+    assert place_of(world, "sums") == place, "readers still read the same table"
     with world.database.begin() as connection:
         rollbacks.roll_back(connection, "sums")
     assert shown(world, "sums") == sorted(wrong, key=repr)

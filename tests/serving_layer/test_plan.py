@@ -24,7 +24,7 @@ TOTAL = "CREATE VIEW total AS SELECT sum(c) AS c FROM sums;"
 
 
 def planned(facts: Facts | None = None, **changed: str) -> dict[str, PlannedChange]:
-    """The changes by name, from the catalog of these four to one in which some are others."""
+    """The changes by name, from a catalog of these files to one in which some files differ."""
     before = {"events.sql": EVENTS, "sums.sql": SUMS, "total.sql": TOTAL}
     after = before | {f"{name}.sql": sql for name, sql in changed.items()}
     changes = compare(compile_catalog(before), compile_catalog(after), facts or Facts(counted={"events": 1_000}))
@@ -64,7 +64,7 @@ FILES = {f"{i}.sql": sql for i, sql in enumerate((EVENTS, SUMS, TOTAL, CLICKS, P
 
 
 def read_by_an_older_lamina(catalog: Catalog, *sources: str) -> Catalog:
-    """The catalog with another parse of some sources, and other versions of the views that they feed."""
+    """The catalog with another parse of some sources, and with other versions of the views that they feed."""
 
     def view(of: View) -> View:
         return of if of.fed_by.isdisjoint(sources) else replace(of, version=f"of {of.version}")
@@ -84,7 +84,7 @@ def test_a_source_keeps_its_deployed_parse_until_a_view_of_it_is_computed() -> N
     assert actions(older, compile_catalog(FILES)) == kept
     top = "CREATE VIEW top AS SELECT * FROM sums WHERE c > 1;"  # a view over views has no cells
     assert actions(older, compile_catalog({**FILES, "top.sql": top})) == {**kept, "view top": "create"}
-    busy = "CREATE VIEW busy AS SELECT count(*) AS c FROM clicks;"  # and the cells of this one are of another source
+    busy = "CREATE VIEW busy AS SELECT count(*) AS c FROM clicks;"  # its cells are of another source
     assert actions(older, compile_catalog({**FILES, "busy.sql": busy})) == {**kept, "view busy": "reprocess"}
 
 
@@ -122,7 +122,7 @@ def test_new_views_read_a_stream_with_unique_by_its_deployed_parse() -> None:
 
 
 def test_a_stream_whose_ids_an_older_lamina_stored_keeps_its_declaration() -> None:
-    """It would be read otherwise in two ways, and by one of them what was bad might be good."""
+    """Two texts would read it differently, and with one of them bad records might be good."""
     files = {"events.sql": EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)"), "sums.sql": SUMS}
     older = read_by_an_older_lamina(compile_catalog(files), "events")
     wider = {**files, "events.sql": files["events.sql"].replace("n BIGINT", "n BIGINT, m BIGINT")}
@@ -177,11 +177,11 @@ def test_a_stream_keeps_its_identity_of_events() -> None:
     assert change.action == "update"
     noted = compile_catalog({"events.sql": unique.replace("n BIGINT", "n BIGINT, note STRING")})
     [change] = compare(noted, before, Facts())
-    assert change.action == "refuse", "a text that was bad by U+0000 would be of a good record"
+    assert change.action == "refuse", "a text that was bad by U+0000 would be good"
     [change] = compare(before, noted, Facts(reading={"events": ("dev",)}))
     assert "the preview dev reads it as it is deployed" in change.effect
     of_texts = unique.replace("n BIGINT", "n STRING")  # a number that was bad would be a good text
-    of_numbers = unique.replace("k STRING", "k DECIMAL(4, 2)")  # whose ids are of other texts: 1.2 is '1.20'
+    of_numbers = unique.replace("k STRING", "k DECIMAL(4, 2)")  # its ids have other texts: 1.2 is '1.20'
     for other in (EVENTS, unique.replace("(k)", "(n)"), unique.replace("(k)", "(k, n)"), of_texts, of_numbers):
         [change] = compare(before, compile_catalog({"events.sql": other}), Facts())
         assert change.action == "refuse", other

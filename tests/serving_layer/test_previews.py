@@ -107,7 +107,7 @@ def test_a_preview_counts_every_record_and_is_applied_without_computing(
     assert read(world, "SELECT s FROM dev.counts") == [(2,), (5,), (8,)]
     with world.database.begin() as connection:
         now, older = lookup.before_published(connection, "counts")
-    assert older.version == now.version, "nobody is rolled back to what only a preview reads"
+    assert older.version == now.version, "no rollback reaches a generation that only a preview reads"
 
     world.files["counts.sql"] = BY_KEY
     with world.database.begin() as connection:
@@ -183,7 +183,7 @@ def test_a_preview_is_neither_dropped_nor_rebuilt_while_an_apply_may_move_to_its
     preview(world, "dev", counts=BY_KEY)
     with rebuilds.in_one_process(world.database):
         ready = world.begin_change(sums=POSITIVE, counts=BY_KEY)
-        assert sorted(ready) == ["sums"], "what the preview has is not computed again"
+        assert sorted(ready) == ["sums"], "the cells of the preview are not computed again"
         with pytest.raises(LaminaError, match="Another apply is running"), world.database.begin() as connection:
             previews.make(connection, "dev", compile_catalog(FILES))
         with pytest.raises(LaminaError, match="Another apply is running"), world.database.begin() as connection:
@@ -245,7 +245,7 @@ def test_a_preview_raises_for_cells_that_a_leap_retired_and_serves_shared_ones(w
         )
         world.fences = fences
         dropping.drop_unused(world.database)
-        assert rows(before, "SELECT * FROM dev.total") == [(2, 3)], "a snapshot of before the leap"
+        assert rows(before, "SELECT * FROM dev.total") == [(2, 3)], "a snapshot from before the leap"
     for view in ("counts", "total"):
         with pytest.raises(DBAPIError, match=r"dev.counts has no live cells") as refused:
             read(world, f"SELECT c FROM dev.{view}")
@@ -324,7 +324,7 @@ def test_a_preview_with_an_undeployed_source_is_refused(world: World) -> None:
 def test_the_rows_that_differ_are_counted_exactly(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2), (None, 3), ("w", 4))
     world.advance("a")
-    assert preview(world, "dev", sums=FEW) == [], "its cells are the same"
+    assert preview(world, "dev", sums=FEW) == [], "the cells are shared"
     assert diff(world, "counts", "dev").equal
     difference = diff(world, "sums", "dev")
     assert (difference.rows_here, difference.rows_there, difference.only_here, difference.only_there) == (4, 3, 1, 0)

@@ -67,7 +67,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a 
 
         @rule(batch=in_flight)
         def commit(self, batch: MicroBatch) -> None:
-            """At any time later, any number of times."""
+            """Commits any earlier micro-batch, any number of times."""
             before = self.world.progress(batch.query)
             try:
                 outcome = self.world.commit(batch)
@@ -169,7 +169,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a 
 
 
 def empty(serving: Database, connection) -> None:  # type: ignore[no-untyped-def]
-    """Drops everything that a former run has deployed."""
+    """Drops everything that an earlier run deployed."""
     tables = connection.execute(
         text(
             "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname IN ('cells', 'realtime')"

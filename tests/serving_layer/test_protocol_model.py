@@ -1,4 +1,4 @@
-"""The protocol holds in every interleaving of its steps, and any rule that is taken away breaks it."""
+"""The protocol keeps the promise in every interleaving of its steps. Without any one rule, it does not."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ BREAKS_IN = {
 
 
 def test_every_interleaving_keeps_a_live_generation_equal_to_the_records_below_progress() -> None:
-    """This holds in every world. The worlds together take every action, and reach every outcome of a commit."""
+    """Together, the worlds take every action and reach every outcome of a commit."""
     happened = set[tuple[str, str]]()
     for name, world in WORLDS.items():
         explored = explore(Model(world))

@@ -63,7 +63,7 @@ SELECT what FROM (
     WHERE has_parameter_privilege('analyst', parname, 'SET')
 ) AS all_of_it (what) ORDER BY what COLLATE "C"
 """
-"""All that acts on something (what only computes is left out), as the role `analyst` may do it."""
+"""Every right and function with an effect that the role `analyst` has."""
 
 
 def test_all_that_an_analyst_may_do_is_known(world: World, services: Services) -> None:
@@ -85,7 +85,7 @@ def test_all_that_an_analyst_may_do_is_known(world: World, services: Services) -
         cursor.execute(EVERYBODY)
         allowed = "".join(f"{what}\n" for (what,) in cursor.fetchall())
     superuser.close()
-    assert allowed == GOLDEN.read_text(), "review what is new, and forbid it or take it into the list"
+    assert allowed == GOLDEN.read_text(), "review the new lines, and revoke the right or add it to the list"
 
 
 def test_limits_hold_for_every_login_and_not_for_the_owner(world: World, services: Services) -> None:
@@ -105,7 +105,7 @@ def test_limits_hold_for_every_login_and_not_for_the_owner(world: World, service
                     with pytest.raises(psycopg2.errors.QueryCanceled, match="statement timeout"):
                         reads.execute("SELECT pg_sleep(10)")
                     reader.rollback()
-                    reads.execute("SET statement_timeout = 0")  # anybody may; but not the next
+                    reads.execute("SET statement_timeout = 0")  # every login may, unlike the next statement
                     with pytest.raises(psycopg2.errors.ConfigurationLimitExceeded, match="temp_file_limit"):
                         reads.execute(
                             "SET work_mem = '64kB'; SELECT i FROM generate_series(1, 1000000) AS i ORDER BY -i"
@@ -113,7 +113,7 @@ def test_limits_hold_for_every_login_and_not_for_the_owner(world: World, service
                 reader.close()
         finally:
             cursor.execute("DROP ROLE ann")
-            cursor.execute("SELECT pg_sleep(0.06)")  # the superuser is exempt, too
+            cursor.execute("SELECT pg_sleep(0.06)")  # the superuser is also exempt
     superuser.close()
     owner = psycopg2.connect(services.database_url(name))
     with owner.cursor() as cursor:
@@ -137,7 +137,7 @@ def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(wor
         assert changed_settings(connection, Thresholds()) == []
     superuser = psycopg2.connect(services.database_url(name, "postgres"))
     superuser.autocommit = True
-    superuser.cursor().execute("ALTER ROLE analyst SET log_min_duration_statement = '1s'")  # no reader may
+    superuser.cursor().execute("ALTER ROLE analyst SET log_min_duration_statement = '1s'")  # refused to readers
     reader = psycopg2.connect(services.database_url(name, "analyst"))
     reader.autocommit = True
     try:
@@ -223,7 +223,7 @@ def test_the_login_of_a_person_reads_views_and_cannot_change_the_shared_role(wor
 
 
 def test_a_reader_without_a_free_connection_gets_a_clear_error(world: World, services: Services) -> None:
-    """It is not told to start what runs."""
+    """The error does not advise starting services that run."""
     url = services.database_url(str(world.database.url.database), "analyst")
     install(world.database, limits=Limits(connections=1))
     only = psycopg2.connect(url)
@@ -233,7 +233,7 @@ def test_a_reader_without_a_free_connection_gets_a_clear_error(world: World, ser
         assert 'too many connections for role "analyst"' in refused.value.evidence
         assert "connections=" in refused.value.way_out
         assert "Start" not in refused.value.way_out
-        assert is_unavailable(refused.value), "whoever can wait tries again"
+        assert is_unavailable(refused.value), "a caller that can wait tries again"
     finally:
         only.close()
         install(world.database)
@@ -252,7 +252,7 @@ def test_invalid_limits_are_refused() -> None:
 
 
 def tables(connection: psycopg2.extensions.connection, like: str) -> list[str]:
-    """The tables of cells that are there, by name."""
+    """The names of the existing tables of cells."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relname LIKE %s"
@@ -312,7 +312,7 @@ def test_a_reader_cannot_take_the_locks_of_a_rebuild_and_of_the_archive(world: W
                 "SELECT count(*), count(backend_xid), count(backend_xmin) FROM pg_stat_activity"
                 " WHERE state = 'idle in transaction' AND datname = current_database()"
             )
-            assert connection.execute(kept).one() == (2, 0, 0), "what holds them keeps nothing from being vacuumed"
+            assert connection.execute(kept).one() == (2, 0, 0), "the lock's transaction does not hold back vacuum"
         with pytest.raises(LaminaError, match="Another rebuild"), rebuilds.in_one_process(world.database):
             pass
     with world.database.begin() as connection:
@@ -349,7 +349,7 @@ def test_a_process_that_freezes_in_a_commit_loses_its_lock(world: World) -> None
 
     with pytest.raises(OperationalError) as raised:
         commit()
-    assert is_unavailable(raised.value), "it begins again from progress"
+    assert is_unavailable(raised.value), "the writer begins again at progress"
     other.close()
 
 
@@ -404,7 +404,7 @@ HOSTILE = {
     "transform_null_equals": "on",
     "search_path": "pg_temp",
 }
-"""Settings that any reader may set, and whose drivers do."""
+"""Settings that any reader may set, and that some drivers set."""
 
 EVALUATED = """
 SELECT array_agg(encode(float8send(spark.round(x, 2)), 'hex')),
@@ -452,7 +452,7 @@ def test_a_reader_does_not_wait_behind_a_change_that_waits_for_another_reader(wo
                 began = time.monotonic()
                 cursor.execute("SELECT * FROM analytics.sums")
                 longest = max(longest, time.monotonic() - began)
-        assert not renewed.done(), "it is tried all the while"
+        assert not renewed.done(), "the change is tried repeatedly"
         holding.rollback()
         assert renewed.result(timeout=30) == ["sums"]
     assert longest < 1, f"{longest:.2f} s: a reader waited until the other had ended"
@@ -464,7 +464,7 @@ def test_a_reader_that_locks_the_catalog_is_named(world: World, services: Servic
     reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))
     with reader.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ WRITE")
-        cursor.execute("DROP OWNED BY CURRENT_USER")  # which revokes nothing: it is not the one who granted it
+        cursor.execute("DROP OWNED BY CURRENT_USER")  # revokes nothing, since another role granted it
     with world.database.begin() as connection:
         [holder] = rights.in_the_way(connection)
     assert (holder.role, holder.reads) == ("analyst", False)

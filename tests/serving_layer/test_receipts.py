@@ -1,4 +1,4 @@
-"""The digest of rows in Postgres: the same for equal rows in any order, another for any other rows."""
+"""The digest of rows in Postgres is equal for equal rows in any order, and differs for other rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_digest_ignores_the_order_of_rows_and_counts_their_copies(world: World
     assert len({digest(world, values, **of)["digest"] for values in others} | {some["digest"]}) == 6
     crossed = digest(world, "('x', 2), ('y', 1), ('x', 1)", **of)
     assert crossed["columns"] == some["columns"]
-    assert crossed["digest"] != some["digest"], "each column holds the same values, in other rows"
+    assert crossed["digest"] != some["digest"], "each column holds the same values in other rows"
 
 
 def test_equal_values_have_one_digest_in_any_notation(world: World) -> None:
@@ -67,7 +67,7 @@ def test_doubles_are_summed_next_to_a_digest_of_which_are_numbers(world: World) 
     assert changed["digest"] != some["digest"]
     crossed = digest(world, "(1, 3.0), (2, 0.1), (3, 'NaN'), (4, NULL), (5, 1e300)", **of)
     assert crossed["digest"] == some["digest"]
-    assert crossed["doubles"] != some["doubles"], "a number is weighted by the row that it stands in"
+    assert crossed["doubles"] != some["doubles"], "each number is weighted by its row"
 
 
 def test_a_view_may_have_many_columns_of_any_name(world: World) -> None:

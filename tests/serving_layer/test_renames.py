@@ -65,7 +65,7 @@ def test_records_before_during_and_after_a_rename_are_counted_once(world: World)
     world.append("a", 1, ("x", 4))
     during = world.micro_batch("a", world.progress("a"), world.end("a"))
     rename(world)
-    assert world.commit(during) is Outcome.OTHER_VERSIONS, "it was computed for the old names"
+    assert world.commit(during) is Outcome.OTHER_VERSIONS, "the micro-batch was computed for the old names"
     assert shown(world, "summed") == [(2, 3)]
     assert world.advance("a") is Outcome.APPLIED
     assert shown(world, "summed") == [(3, 7)]
@@ -80,7 +80,7 @@ def test_a_view_that_takes_the_old_name_has_cells_of_its_own(world: World) -> No
     begun(world)
     rename(world, largest=BY_KEY)
     with world.database.begin() as connection:
-        assert "counts" not in lookup.published(connection), "it waits for a rebuild: its source has history"
+        assert "counts" not in lookup.published(connection), "the view waits for a rebuild of its history"
     id = world.open("counts")
     world.append("a", 1, ("x", 4))
     world.advance("a")
@@ -178,7 +178,7 @@ def test_a_rename_waits_for_a_reader_who_holds_a_moved_view(world: World, databa
     world.change(counts=FILES["counts.sql"].replace("sum(n)", "sum(n + 1)"))
     with psycopg2.connect(database) as holding, holding.cursor() as later:
         rows(later, "SELECT * FROM analytics.counts")  # READ COMMITTED: its next SELECT has another snapshot
-        assert not views.settle(world.database), "it is held, and stays visible with its older side"
+        assert not views.settle(world.database), "the view is held, and stays visible with its older side"
         with world.database.begin() as connection:
             assert renames.unsettled(connection, ["counts"]) is None, "no snapshot needs that side"
     holding.close()

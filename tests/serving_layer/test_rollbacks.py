@@ -1,4 +1,4 @@
-"""A view returns to a version or generation that is kept, if it equals its SELECT there."""
+"""A view returns to a kept version or generation if it equals its SELECT there."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_version_applied_again_after_a_rollback_and_a_rebuild_can_be_rolled_ba
 
 
 def rebuilt(world: World, view: str) -> int:
-    """A new generation of a view, which is handed over."""
+    """Hands over a new generation of a view."""
     id = world.open(view)
     world.load(id)
     world.go_live(id)
@@ -188,7 +188,7 @@ def test_a_view_folded_into_another_is_not_rolled_back_alone() -> None:
 
 
 def test_a_rollback_to_a_version_computed_through_a_view_needs_that_same_view() -> None:
-    """Nothing in its cells says so: only that its SELECT would be another version now."""
+    """The cells do not show it. Only the version of its SELECT, compiled now, differs."""
     before = through(1)
     old = versions.Version(before.views["newest"], before.sources)
     assert list(rollbacks.obstacles_in_version(old, through(1, "first(n)"))) == []
@@ -238,7 +238,7 @@ def test_a_view_that_is_rolled_back_comes_after_the_views_it_reads(world: World)
     ],
 )
 def test_a_rollback_is_refused_if_a_view_that_the_version_reads_has_changed(world: World, changed: str | None) -> None:
-    """Were `many.k` gone, the `k` of `(SELECT k FROM many)` would be the one of the query around it."""
+    """Without `many.k`, the `k` of `(SELECT k FROM many)` would be the outer query's."""
     of_many(world)
     if changed is None:
         del world.files["many.sql"]
@@ -271,6 +271,6 @@ def test_a_rollback_is_checked_again_if_another_came_first(world: World) -> None
             rollbacks.roll_back(other, "many")
             late = threads.submit(roll_back)
             until_blocked(world, sessions)
-            assert not late.done(), "it was judged, and waits for the other's lock"
+            assert not late.done(), "the rollback was judged, and waits for the other's lock"
         with pytest.raises(LaminaError, match="amounts cannot be rolled back alone: many changed since"):
             late.result()

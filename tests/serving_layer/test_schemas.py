@@ -1,4 +1,4 @@
-"""Schemas of a registry: what is kept is decided once, for every layer, however many ids a producer makes up."""
+"""The answer of a registry is decided once for every layer, even if a producer invents any number of ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG, TEXT = Schema("AVRO", '"long"'), Schema("AVRO", '"string"')
 
 @dataclass(frozen=True)
 class Having(Registry):
-    """A registry that has these schemas, and remembers what it was asked for."""
+    """A registry with these schemas that records its requests."""
 
     has: dict[str, Schema] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A view keeps a side for older snapshots as long as there are any."""
+"""A view keeps a side for older snapshots while such snapshots exist."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_busy_view_drops_its_older_sides(world: World, database: str) -> None:
     try:
         until_read(world, len(threads))
         views.settle(world.database)
-        assert "UNION ALL" in body(world, "counts"), "it is held all the time"
+        assert "UNION ALL" in body(world, "counts"), "the view is held all the time"
         assert renewals.settle(world.database)
     finally:
         stop.set()
@@ -113,11 +113,11 @@ def test_a_busy_view_drops_its_older_sides(world: World, database: str) -> None:
 
 
 def until_read(world: World, readers: int) -> None:
-    """Returns when so many sessions read `counts` at one moment."""
+    """Returns when this many sessions read `counts` at the same moment."""
     reads = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT c, pg_sleep%'"
     deadline = time.monotonic() + 30
     while True:
         with world.database.begin() as connection:
             if connection.exec_driver_sql(reads.replace("%", "%%")).scalar_one() == readers:
                 return
-        assert time.monotonic() < deadline, "no moment at which all read"
+        assert time.monotonic() < deadline, "never did all read at once"

@@ -1,4 +1,4 @@
-"""Readers on a physical standby: what they see is true below the standby's own offsets, or an error."""
+"""Readers on a physical standby see rows that are true below the standby's own offsets, or get an error."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Pair:
             self.process = None
 
     def replayed(self) -> None:
-        """Returns when the standby shows all that is committed now."""
+        """Returns when the standby shows everything that is committed now."""
         [[end]] = self.ask(self.primary, "SELECT pg_current_wal_insert_lsn()")
         until(lambda: self.ask(self.standby, f"SELECT pg_last_wal_replay_lsn() >= '{end}'") == [(True,)])
 
@@ -137,7 +137,7 @@ def pair(services: Services) -> Iterator[Pair]:
 
 @pytest.fixture
 def world(pair: Pair) -> Iterator[World]:
-    """Deployed views with two records on the primary, after whatever an earlier test has left."""
+    """Views with two records on the primary, independent of earlier tests."""
     database = Database(postgres.url(pair.home, pair.primary))
     with database.begin() as opened:
         opened.exec_driver_sql("DROP SCHEMA IF EXISTS analytics, cells, realtime, lamina, spark CASCADE")

@@ -1,4 +1,4 @@
-"""Checks run over what readers would read: of a hand-over, and of a catalog that is not deployed yet."""
+"""Checks run over the rows that readers would read after a hand-over or after a catalog is deployed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_MANY = """
 
 
 def deploy_over_records(world: World, **files: str) -> None:
-    """Records that are counted, then views that are deployed over them."""
+    """Counts records, then deploys views over them."""
     for name in "ab":
         world.append(name, 0, ("x", 1), ("x", 2), ("y", -3))
         world.advance(name)

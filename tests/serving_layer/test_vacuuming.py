@@ -1,4 +1,4 @@
-"""Cells with many dead rows are vacuumed, and nobody waits for that."""
+"""Cells with many dead rows are vacuumed, and no session waits for it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_dead_rows_are_removed_next_to_a_reader_and_the_file_is_not_truncated(wo
         assert reader.exec_driver_sql(f"SELECT count(*) FROM {bloated}").scalar_one() == GROUPS
         assert bloated in vacuum(world.database)
     assert dead(world, bloated) == 0
-    assert bloated not in vacuum(world.database), "there is nothing left to gain"
+    assert bloated not in vacuum(world.database), "no dead row is left"
     with world.database.begin() as connection:
         size = connection.exec_driver_sql(f"SELECT pg_relation_size('{bloated}')").scalar_one()
         connection.exec_driver_sql(f"CREATE TABLE aside AS SELECT * FROM {bloated}")

@@ -54,7 +54,7 @@ def test_a_snapshot_from_before_the_move_reads_the_old_version_and_nobody_waits(
         assert rows(before, "SELECT * FROM analytics.counts") == [(2, 3, None)], "the old cells, in the new columns"
         assert rows(before, "SELECT c, s FROM analytics.total") == [(2, 3)]
         assert rows(before, "SELECT k, groups FROM analytics.total") == [(None, None)], (
-            "nor is the view on top another version"
+            "the view above also keeps its version"
         )
         dropping.drop_unused(world.database)
         assert rows(before, "SELECT c, s FROM analytics.counts") == [(2, 3)]
@@ -109,7 +109,7 @@ def test_a_plan_shows_the_size_of_the_published_cells(world: World) -> None:
         sizes = {change.name: change.bytes for change in registry.plan(connection, world.catalog)}
     assert taken > 0
     assert sizes["counts"] == taken
-    assert sizes["sums"] is None, "it does not change"
+    assert sizes["sums"] is None, "the view does not change"
 
 
 def test_twenty_changes_leave_nothing_behind(world: World) -> None:
@@ -123,7 +123,7 @@ def test_twenty_changes_leave_nothing_behind(world: World) -> None:
         world.change(counts=limit)
         world.append("a", 0, ("x", 1))
         world.advance("a")
-        for _ in range(30):  # autovacuum may be reading one of the tables: that one is dropped the next time
+        for _ in range(30):  # a table that autovacuum reads is dropped the next time
             dropping.drop_unused(world.database)
             if left(world) == there:
                 break

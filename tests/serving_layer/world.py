@@ -1,4 +1,4 @@
-"""A serving layer with its records at hand: two streams, three views, and the invariant as a function.
+"""A serving layer whose records are known: two streams, three views, and the invariant as a function.
 
 Records are numbers. `sums` and `counts` are fed by the stream `a`, `both` by `a` and `b` (a table of cells each). What
 their cells must be is computed here from the records themselves, so nothing of the serving layer tests itself.
@@ -110,7 +110,7 @@ class World:
                 rebuilds.end(connection, left, RebuildState.DONE)
 
     def change(self, *, allow_break: bool = False, **files: str) -> None:
-        """Changes the catalog: computes what is new, and moves."""
+        """Changes the catalog: computes new versions, and moves to them."""
         ready = self.begin_change(**files)
         for id in ready.values():
             self.load(id)
@@ -118,7 +118,7 @@ class World:
         self.end_change(ready, allow_break=allow_break)
 
     def append(self, topic: str, partition: int, *records: Record | None) -> None:
-        """Records, and markers, at the end of a partition."""
+        """Appends records and markers to a partition."""
         self.log[TopicPartition(topic, partition)].extend(records)
 
     def end(self, query: str) -> Offsets:
@@ -140,7 +140,7 @@ class World:
         ]
 
     def micro_batch(self, query: str, start: Offsets, end: Offsets, *, fence: int | None = None) -> MicroBatch:
-        """A micro-batch, computed now for the tables of cells that are maintained now."""
+        """A micro-batch for the tables of cells that are maintained now."""
         range_ = OffsetRange(Offsets({at: start.get(at, 0) for at in end}), end)
         records = self.records(query, range_)
         with self.database.begin() as connection:
@@ -150,7 +150,7 @@ class World:
         return MicroBatch(query, token, range_, frozenset(names), staged, None, None)
 
     def commit(self, batch: MicroBatch) -> Outcome:
-        """The real transaction."""
+        """Commits a micro-batch by the real transaction."""
         return self.database.retrying(lambda connection: commit(connection, batch))
 
     def advance(self, query: str, to: Offsets | None = None) -> Outcome:
@@ -163,7 +163,7 @@ class World:
             return generations.open_building(connection, view, rebuild=None).id
 
     def load(self, id: int) -> None:
-        """The batch view: the cells of all records below the cut of the generation."""
+        """Loads the batch view: the cells of all records below the generation's cut."""
         with self.database.begin() as connection:
             opened = lookup.get(connection, id)
         for name, query in opened.tables.items():
@@ -185,7 +185,7 @@ class World:
                 loading.complete(connection, id, name, attempt, {0})
 
     def go_live(self, *ids: int) -> None:
-        """Absorbs, then goes live."""
+        """Absorbs the realtime table, then goes live."""
         for id in ids:
             generations.absorb(self.database, id)
         self.database.retrying(lambda connection: generations.go_live(connection, ids))

@@ -1,4 +1,4 @@
-"""The layers run the texts that were deployed, even if another version of Lamina would compile others."""
+"""The layers run the deployed texts, even if another version of Lamina would compile different ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST = "CREATE VIEW largest AS SELECT * FROM totals ORDER BY amount DESC, cou
 
 
 def by_an_older_compiler(catalog: Catalog) -> Catalog:
-    """The catalog in other texts of the same meaning: another name of the count's column, and of the version."""
+    """The catalog with other texts of the same meaning: the count's column and the version have other names."""
 
     def older(text: str) -> str:
         return re.sub(r"\bcount\b(?!\()", "how_many", text)
@@ -71,7 +71,7 @@ def actions(opened: Deployment, files: dict[str, str]) -> dict[str, str]:
 def test_a_catalog_of_an_older_lamina_is_streamed_rebuilt_and_checked(deployed: Deployed) -> None:
     deploy_by_an_older_lamina(deployed, sales=SALES, totals=TOTALS, largest=LARGEST)
     deployed.send("sales", {"country": "NL", "amount": 3}, {"country": "BE", "amount": 4}, b"no JSON")
-    with deployed.speed():  # of this Lamina, all the while
+    with deployed.speed():  # this Lamina's, during all steps
         deployed.wait_for("sales")
         assert deployed.rows("SELECT * FROM totals ORDER BY country") == [("BE", 1, 4), ("NL", 1, 3)]
         upgraded(deployed)
@@ -79,7 +79,7 @@ def test_a_catalog_of_an_older_lamina_is_streamed_rebuilt_and_checked(deployed: 
 
 
 def upgraded(deployed: Deployed) -> None:
-    """Plans, applies, sends and rebuilds with this Lamina what an older one has deployed."""
+    """Plans, applies and rebuilds a catalog of an older Lamina with this Lamina."""
     planned = applying.plan(deployed.deployment, deployed.files)
     kept = {change.name: change.effect for change in planned if change.action == "keep"}
     assert kept == {"totals": "this Lamina would compile it differently (partial, cells, merge); it stays as deployed"}
@@ -120,7 +120,7 @@ def test_a_view_of_an_older_lamina_keeps_its_cells_if_only_other_texts_differ(de
     applying.apply(deployed.deployment, {**deployed.files, "totals.sql": more})
     with deployed.deployment.database.begin() as connection:
         (table,) = deployed_catalog(connection).views["totals"].cell_tables
-    assert table.partial_inputs[0].spark.startswith("("), "one version is computed in one way"
+    assert table.partial_inputs[0].spark.startswith("("), "all computations of a version use the same texts"
 
 
 def test_a_changed_declaration_is_not_mistaken_for_a_changed_compilation(deployed: Deployed) -> None:
@@ -135,7 +135,7 @@ def test_a_changed_declaration_is_not_mistaken_for_a_changed_compilation(deploye
     deployed.catch_up()
     assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 4)]
     applying.roll_back(deployed.deployment, "totals")
-    assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 9)], "the version of the older Lamina, by its own texts"
+    assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 9)], "the older Lamina's version, with its own texts"
 
 
 def test_a_view_is_fed_by_the_parse_of_its_version(deployed: Deployed) -> None:
@@ -148,7 +148,9 @@ def test_a_view_is_fed_by_the_parse_of_its_version(deployed: Deployed) -> None:
     deployed.send("sales", {"country": "nl", "amount": 3})
     deployed.catch_up()
     applying.apply(deployed.deployment, deployed.files)
-    assert deployed.rows("SELECT * FROM totals") == [("NL", 1, 3)], "as deployed, while no view of it is computed"
+    assert deployed.rows("SELECT * FROM totals") == [("NL", 1, 3)], (
+        "the deployed parse stays while no view is computed"
+    )
 
     files = {
         **deployed.files,
@@ -167,7 +169,7 @@ def test_a_view_is_fed_by_the_parse_of_its_version(deployed: Deployed) -> None:
 
 
 def test_later_views_read_a_unique_stream_by_the_declaration_its_ids_were_claimed_with(deployed: Deployed) -> None:
-    """An older Lamina may have called a record bad that this one counts. Then its id is unknown."""
+    """An older Lamina may have rejected a record that this one counts. Then its id is unknown."""
 
     def older(catalog: Catalog) -> Catalog:
         sales = catalog.sources["sales"]

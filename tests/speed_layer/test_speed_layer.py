@@ -144,30 +144,30 @@ def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed, kafka_admin
     with deployed.speed():
         deployed.wait_for("events")
         deployed.until(lambda: one(deployed.rows(behind))[1], "the newest record is old")
-        deployed.until(lambda: one(deployed.rows(behind))[0] < 2, "the view is fresh all the same")
+        deployed.until(lambda: one(deployed.rows(behind))[0] < 2, "the view is still fresh")
         status = read_status(deployed.deployment)
         assert (status.alarms, status.queries[0].writer) == ([], writer())
         before = heard()
-        deployed.until(lambda: heard() > before, "it says again that it lives")
+        deployed.until(lambda: heard() > before, "another heartbeat")
         topic, progress_of = deployed.topic("events"), deployed.progress("events")
 
         def in_the_group() -> dict[int, int]:
-            of_all = kafka_admin.list_group_offsets("lamina.events")["lamina.events"]
-            return {at.partition: shown.offset for at, shown in of_all.items() if at.topic == topic}
+            offsets = kafka_admin.list_group_offsets("lamina.events")["lamina.events"]
+            return {at.partition: committed.offset for at, committed in offsets.items() if at.topic == topic}
 
         deployed.until(lambda: in_the_group() == progress_of.on(topic), "Kafka's tools see the progress")
         deployed.send("events", event(2), partition=0)
         deployed.wait_for("events")
-    assert read_status(deployed.deployment).queries[0].writer is None, "it has ended in order"
-    assert in_the_group() == deployed.progress("events").on(topic), "the last micro-batch, too"
+    assert read_status(deployed.deployment).queries[0].writer is None, "the writer has ended normally"
+    assert in_the_group() == deployed.progress("events").on(topic), "the last micro-batch is included"
     [(before, _)] = deployed.rows(behind)
-    deployed.until(lambda: one(deployed.rows(behind))[0] > before + 1, "nobody looks any more, and the view ages")
+    deployed.until(lambda: one(deployed.rows(behind))[0] > before + 1, "without a speed layer, the view ages")
 
 
 def test_times_beyond_the_calendar_are_counted_and_ignored_for_freshness(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
-    """A producer may set any time, as one in microseconds where Kafka's are milliseconds."""
+    """A producer may set any time, for example microseconds instead of Kafka's milliseconds."""
     rows = "CREATE VIEW rows AS SELECT kafka_offset AS at, kafka_timestamp AS time, n FROM events;"
     last = "CREATE VIEW last_n AS SELECT last(n) AS n FROM events;"
     deployed.apply(events=EVENTS, totals=TOTALS, rows=rows, last=last)
@@ -227,7 +227,7 @@ def test_a_running_speed_layer_follows_each_apply(deployed: Deployed) -> None:
 
 def test_a_second_speed_layer_fences_the_first(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
-    with pytest.raises(Fenced, match="was taken over"), deployed.speed():  # noqa: PT012 (it runs meanwhile)
+    with pytest.raises(Fenced, match="was taken over"), deployed.speed():  # noqa: PT012 (the layer runs meanwhile)
         deployed.send("events", event(1))
         deployed.wait_for("events")
         with deployed.deployment.database.begin() as connection:
@@ -314,9 +314,7 @@ def test_staging_tables_are_created_once_and_kept_empty(deployed: Deployed) -> N
             with deployed.deployment.database.begin() as connection:
                 tables = "SELECT oid, relname FROM pg_class WHERE relname ~ '^staged_' AND relkind = 'r' ORDER BY oid"
                 seen.append(connection.exec_driver_sql(tables).all())
-    assert seen[0], (
-        "of every session of the pool: tables that are created repeatedly leave dead rows in Postgres' own tables"
-    )
+    assert seen[0], "repeated creation would leave dead rows in Postgres' own tables"
     assert set(seen[0]) <= set(seen[1]) <= set(seen[2])
     assert deployed.rows("SELECT events FROM totals") == [(3,)]
 
@@ -329,7 +327,7 @@ def test_an_added_partition_is_read_from_its_first_record(deployed: Deployed, ka
         deployed.wait_for("events")
         kafka_admin.create_partitions({topic: NewPartitions(4)})
         deployed.until(lambda: len(deployed.deployment.brokers.partitions(topic)) == 4, "there are 4 partitions")
-        with deployed.deployment.brokers.producer() as fresh:  # which knows all four
+        with deployed.deployment.brokers.producer() as fresh:  # it knows all four
             for partition in range(4):
                 fresh.send(topic, b'{"n": 1}', partition=partition)
         deployed.wait_for("events")
@@ -355,8 +353,8 @@ def test_a_topic_recreated_under_a_running_query_is_never_counted(deployed: Depl
     deployed.apply(events=EVENTS, totals=TOTALS)
     topic, brokers = deployed.topic("events"), deployed.deployment.brokers
 
-    def create_anew(place: str) -> None:
-        """Between the plan of the first micro-batch and its reading: offset 0 is another record then."""
+    def recreate(place: str) -> None:
+        """Recreates the topic between the plan and the reading of the first micro-batch: offset 0 is another record."""
         if place == "before computing":
             deployed.deployment.at = lambda place: None
             brokers.delete(topic)
@@ -365,7 +363,7 @@ def test_a_topic_recreated_under_a_running_query_is_never_counted(deployed: Depl
             deployed.send("events", *(event(n) for n in range(10)), partition=0)
 
     deployed.send("events", event(1), partition=0)
-    deployed.deployment.at = create_anew
+    deployed.deployment.at = recreate
     with pytest.raises(CannotContinue, match="deleted and created again"):
         deployed.catch_up()
     assert deployed.rows("SELECT events FROM totals") == [(0,)]
