@@ -242,14 +242,18 @@ def test_ctrl_c_ends_a_query_that_postgres_computes(deployed: Deployed, lamina: 
 
 
 def test_a_cancel_reaches_the_statements_of_every_connection_of_a_command(deployed: Deployed) -> None:
-    later = threading.Timer(0.5, cancel)
-    later.start()
+    sleeps = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+
+    def cancel_the_sleep() -> None:
+        deployed.until(lambda: deployed.owner(sleeps) != [], "the statement runs")
+        cancel()
+
+    threading.Thread(target=cancel_the_sleep).start()
     with (
         pytest.raises(PostgresError, match="canceling statement due to user request"),
         deployed.deployment.database.begin() as connection,
     ):
         connection.exec_driver_sql("SELECT pg_sleep(60)")
-    later.join()
 
 
 INTERRUPTED_WHERE_NOTHING_IS_RAISED = """
