@@ -63,7 +63,7 @@ def ranges(deployed: Deployed, *offsets: tuple[int, int, int]) -> dict[str, Offs
 
 
 def send(deployed: Deployed, partition: int, *records: dict[str, object]) -> None:
-    """Makes these records a micro-batch."""
+    """Counts these records in one micro-batch."""
     deployed.send("events", *records, partition=partition)
     deployed.catch_up()
 
@@ -118,7 +118,7 @@ def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(
     monkeypatch.setattr(PastRows, "records_touch_key", counted)
     with pytest.raises(LaminaError, match="no such row"):
         blamed(deployed, "hourly", HOUR, "XX")
-    assert len(asked) == 1, "no micro-batch is looked into, as all of them together have no such row"
+    assert len(asked) == 1, "no micro-batch is searched, since all of them together lack the row"
 
 
 def test_blame_distinguishes_hand_overs_and_names_wrong_rows(deployed: Deployed) -> None:
@@ -167,7 +167,7 @@ def test_blame_distinguishes_hand_overs_and_names_wrong_rows(deployed: Deployed)
 
 
 def before_of(event: Event) -> int:
-    """The generation that was older than the one that a view was rolled back from."""
+    """The generation before the one that a view was rolled back from."""
     before = event.turns[0].before
     assert before is not None
     assert before.generation is not None
@@ -194,7 +194,7 @@ def test_blame_states_when_its_history_begins(deployed: Deployed) -> None:
     others = EVENTS.replace("TABLE events", "TABLE others").replace("_events'", "_others'")
     deployed.apply(others=others, totals=TOTALS.replace("FROM events", "FROM others"))
     [*_, otherwise] = blamed(deployed, "totals").events
-    assert otherwise.changes is None, "what it read before, it reads no more"
+    assert otherwise.changes is None, "the view no longer reads its earlier source"
 
 
 def test_blame_reports_no_change_for_a_renamed_view(deployed: Deployed) -> None:

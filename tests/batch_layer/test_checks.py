@@ -28,7 +28,7 @@ FEW_MORE = """
 
 
 def only_the_rebuild_has(deployed: Deployed, view: str, condition: str) -> None:
-    """Takes the cells for which a condition holds from where readers read: the next rebuild computes them again."""
+    """Deletes the published cells for which a condition holds. The next rebuild computes them again."""
     with deployed.deployment.database.begin() as connection:
         now = lookup.get(connection, lookup.published(connection)[view])
         [place] = now.places.values()
@@ -74,12 +74,12 @@ def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(
     assert "no view totale" in quick_lamina("step", "hand-over", "--anyway", "totale", "--rebuild", id, code=1).err
     assert "--anyway" in quick_lamina("step", "hand-over", "hourly", "--rebuild", id, code=2).err
     released = quick_lamina("step", "hand-over", "--anyway", "hourly", "--rebuild", id, code=3)
-    lines = [line for line in released.err.splitlines() if "…" not in line]  # a slow machine also says what takes long
+    lines = [line for line in released.err.splitlines() if "…" not in line]  # a slow machine also narrates waits
     assert lines == ["held back by their proof: clicks"]
     assert len(deployed.rows("SELECT * FROM hourly WHERE country IS NULL")) == missing
     [left] = quick_lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
     assert f"`lamina step hand-over --anyway clicks --rebuild {id}`" in left
-    assert len(deployed.rows("SELECT * FROM clicks")) == 1, "it is held back still"
+    assert len(deployed.rows("SELECT * FROM clicks")) == 1, "the view is still held back"
     quick_lamina("step", "hand-over", "--anyway", "clicks", "--rebuild", id)
     assert quick_lamina("status", "--alarms", "--json").lines()[0]["alarms"] == []
     deployed.check()
@@ -153,7 +153,7 @@ def test_a_check_of_a_derived_view_holds_back_the_views_it_reads(deployed: Deplo
 
 
 def test_views_that_were_checked_together_are_held_back_together(deployed: Deployed) -> None:
-    """Clicks references hourly: the new clicks were never checked next to the old hourly."""
+    """The check of clicks reads hourly. The new clicks were never checked with the old hourly."""
     checks = """
         ALTER VIEW hourly ADD CONSTRAINT no_null CHECK (country IS NOT NULL);
         ALTER VIEW clicks ADD CONSTRAINT place FOREIGN KEY (country) REFERENCES hourly (country);
@@ -273,6 +273,6 @@ def test_live_checks_run_over_the_rows_that_readers_read(deployed: Deployed, qui
     deployed.apply(checks=HOURLY_CHECKS.replace("country IS NOT NULL", "country IS NOT NULL OR hour IS NOT NULL"))
     deployed.deployment.batch.rebuild()
     [status] = quick_lamina("status", "--alarms", "--json").lines()
-    assert status["alarms"] == [], "readers read what has passed the check"
+    assert status["alarms"] == [], "the published rows passed the check"
     deployed.apply(checks="")
-    assert deployed.owner("SELECT * FROM lamina.checked") == [], "what is no longer declared is forgotten"
+    assert deployed.owner("SELECT * FROM lamina.checked") == [], "results of undeclared checks are deleted"

@@ -17,7 +17,7 @@ USING kafka OPTIONS (topic '{topics}_accounts', format 'json', key_format 'json'
 OWNERS = "CREATE VIEW owners AS SELECT owner, count(*) AS n, sum(amount) AS amount FROM accounts GROUP BY owner;"
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
-COMPACTED |= {"delete.retention.ms": "0"}  # deletions are removed, too, even unread ones
+COMPACTED |= {"delete.retention.ms": "0"}  # Kafka also removes deletions, even unread ones
 
 BEGAN = int(time.time() - 600) * 1_000
 """The timestamp of the first update, in milliseconds."""
@@ -39,7 +39,7 @@ def put(deployed: Deployed, numbers: range) -> None:
 
 
 def held(topic: str, kafka: str) -> int:
-    """The number of records that Kafka holds of a topic with one partition, whatever their offsets."""
+    """The number of records that Kafka holds of a topic with one partition."""
     at = TopicPartition(topic, 0)
     consumer = KafkaConsumer(bootstrap_servers=kafka)
     consumer.assign([at])
@@ -62,24 +62,24 @@ def test_a_table_equals_its_select_while_kafka_compacts_its_topic(deployed: Depl
     brokers.create(f"{deployed.prefix}_accounts", 1, COMPACTED)
     deployed.apply(accounts=ACCOUNTS, owners=OWNERS)
     put(deployed, range(1, 300))
-    compact(deployed, kafka, 300)  # before anything is read: from now on there are gaps in the offsets
+    compact(deployed, kafka, 300)  # before any record is read, so offsets have gaps
     deployed.catch_up()
     assert counted(300) == deployed.rows("SELECT * FROM owners ORDER BY owner")
     put(deployed, range(301, 400))
     deployed.catch_up()
-    compact(deployed, kafka, 400)  # what was counted is gone before it is archived
+    compact(deployed, kafka, 400)  # counted records are gone before they are archived
     deployed.catch_up()
     proofs = batch.rebuild()
     assert [proof.differing for proof in proofs] == [0] * len(proofs)
     put(deployed, range(401, 500))
-    compact(deployed, kafka, 500)  # what was archived is gone
+    compact(deployed, kafka, 500)  # archived records are gone
     deployed.catch_up()
     assert counted(500) == deployed.rows("SELECT * FROM owners ORDER BY owner")
     deployed.check()
 
 
 def counted(last: int) -> list[tuple[str, int, Decimal]]:
-    """The rows that the view has to show after this update."""
+    """The rows that the view must show after this update."""
     newest = {number % 7: number for number in range(1, last + 1)}
     left = [number for number in newest.values() if number % 5]
     return [

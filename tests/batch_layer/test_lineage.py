@@ -28,7 +28,7 @@ FAILING = "ALTER VIEW totals ADD CONSTRAINT few CHECK (events < 3);"
 
 @dataclass
 class Receiver:
-    """An HTTP server that keeps every event it is sent."""
+    """An HTTP server that keeps every event that it receives."""
 
     url: str
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -66,7 +66,7 @@ def receiving() -> Iterator[Receiver]:
 
 
 def send_to(deployed: Deployed, url: str) -> list[str]:
-    """Lets a deployment send its events there. Returns the list that its narration is appended to."""
+    """Makes a deployment send its events to this address. Returns the list of its narration."""
     narration: list[str] = []
     receiver = LineageReceiver.read({"OPENLINEAGE_URL": url, "OPENLINEAGE_API_KEY": "secret"})
     deployed.deployment.settings = replace(deployed.deployment.settings, lineage=receiver)
@@ -100,7 +100,7 @@ def test_a_receiver_gets_an_event_of_every_view_that_an_apply_or_a_rebuild_compu
         assert receiver.keys == {"Bearer secret"}
 
         deployed.apply()
-        assert receiver.taken() == [], "nothing was to be done"
+        assert receiver.taken() == [], "nothing had to be computed"
 
         deployed.send("events", *(event(n) for n in range(20)))
         deployed.catch_up()
@@ -181,7 +181,7 @@ def runs_of(events: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def test_an_absent_or_silent_receiver_costs_one_line(deployed: Deployed) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and never answers
         port = silent.getsockname()[1]
         narration = send_to(deployed, f"http://127.0.0.1:{port}")
         began = time.monotonic()

@@ -32,7 +32,7 @@ def test_a_log_with_metadata_torn_by_a_power_cut_steps_back_and_archives_again(d
     location = f"SELECT metadata_location FROM iceberg.iceberg_tables WHERE table_name = '{source.topic}'"
     with opened.database.begin() as connection:
         newest = Path(connection.exec_driver_sql(location).scalar_one().removeprefix("file:"))
-    newest.write_bytes(b"")  # the name was on the disk and the bytes were not, as a file system may have it
+    newest.write_bytes(b"")  # the name reached the disk and the bytes did not
     (newest.parent / f".{newest.name}.crc").unlink()
     end = opened.brokers.latest(source.topic)
     away = warehouse.rename(warehouse.with_name("away"))
@@ -55,7 +55,7 @@ def test_an_archive_run_that_dies_keeps_its_commits(deployed: Deployed, monkeypa
     end, narration = opened.brokers.latest(source.topic), list[str]()
 
     def dies(line: str) -> None:
-        if line.endswith("so far"):  # a slow machine says that it waits, too
+        if line.endswith("so far"):  # a slow machine also narrates waits
             narration.append(line)
             raise Killed
 
@@ -96,7 +96,7 @@ def test_sources_without_a_view_are_never_due(deployed: Deployed) -> None:
         assert overdue_rebuild(connection, Thresholds(rebuild_within=26)) == []
     deployed.apply(totals=TOTALS)
     assert batch.due() == ["totals"]
-    assert [proof.view for proof in batch.rebuild(["totals", "totals"])] == ["totals"], "named twice, rebuilt once"
+    assert [proof.view for proof in batch.rebuild(["totals", "totals"])] == ["totals"], "it is rebuilt once"
 
 
 def test_maintenance_drops_leftovers_of_dead_rebuilds_and_ignores_a_missing_log(deployed: Deployed) -> None:

@@ -1,4 +1,4 @@
-"""A changed catalog next to the deployed one over a real log, by the command line, until it is applied."""
+"""A changed catalog is previewed next to the deployed one over a real log, and then applied."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
         applying.preview(deployed.deployment, "dev", {**files, "totals.sql": changed})
         applying.apply(deployed.deployment, {**files, "totals.sql": changed}, allow_break=True)
     live = "SELECT count(DISTINCT version) FROM lamina.generation WHERE view = 'totals' AND state = 'live'"
-    assert deployed.owner(live) == [(2,)], "one version is kept next to the published one"
+    assert deployed.owner(live) == [(2,)], "one version besides the published one is kept"
     quick_lamina("apply", "--catalog", str(with_files), "--allow-break")
     quick_lamina("apply", "--preview", "dev", "--drop")
     assert deployed.owner("SELECT count(*) FROM pg_namespace WHERE nspname = 'dev'") == [(0,)]

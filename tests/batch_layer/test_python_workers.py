@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 
 def test_sparks_python_workers_import_from_no_archive(spark: SparkSession) -> None:
-    """Each task would read the whole of it, several times."""
+    """Each task would read the whole archive several times."""
 
     def archives(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         import sys

@@ -1,4 +1,4 @@
-"""Rebuilds over a real master log: sealed, computed, proven, handed over, while records keep coming."""
+"""Rebuilds over a real master log are sealed, computed, proven and handed over while records arrive."""
 
 from __future__ import annotations
 
@@ -149,20 +149,20 @@ def test_a_proof_finds_a_wrong_cell_and_a_policy_may_hold_the_view_back(deployed
         rebuild = lookup.get(connection, after["clicks"]).rebuild
     assert rebuild is not None
     assert after["totals"] == before["totals"], "it is held back"
-    assert after["clicks"] != before["clicks"], "the default publishes"
+    assert after["clicks"] != before["clicks"], "by default, the view is published"
     alarms = [alarm for alarm in read_alarms(deployed.deployment) if "holds it back" in alarm]
     assert [alarm.partition(",")[0] for alarm in alarms] == ["totals: its proof found a difference"]
     named = held.replace("totals TBLPROPERTIES (", "sums TBLPROPERTIES ('renamed_from' = 'totals', ")
     deployed.apply_break(totals=named)
     deployed.send("events", event(30))
     deployed.catch_up()
-    assert one(deployed.rows("SELECT events FROM sums")) != (31,), "it is held back under its new name, too"
+    assert one(deployed.rows("SELECT events FROM sums")) != (31,), "the view is also held back under its new name"
     roll_back(deployed.deployment.database, "clicks", print)
     deployed.deployment.batch.release(rebuild)
-    assert one(deployed.rows("SELECT events FROM sums")) == (31,), "what was held was kept current"
+    assert one(deployed.rows("SELECT events FROM sums")) == (31,), "micro-batches kept the held generation current"
     assert not any("holds it back" in alarm for alarm in read_alarms(deployed.deployment))
     with deployed.deployment.database.begin() as connection:
-        assert lookup.published(connection)["clicks"] == before["clicks"], "what was rolled back from stays withdrawn"
+        assert lookup.published(connection)["clicks"] == before["clicks"], "the withdrawn generation stays withdrawn"
     deployed.deployment.batch.rebuild(["clicks"])
     deployed.check()
     with pytest.raises(LaminaError, match=f"Rebuild {rebuild} is done"):

@@ -178,7 +178,7 @@ def test_a_receipt_outlives_the_version_the_name_and_the_view(deployed: Deployed
     second = receipt(deployed, "totals")
     assert json.loads(second)["columns"].keys() == {"events", "n", "price", "largest"}
     when = {"read_at": None, "clock": None}
-    assert {**json.loads(held), **when} == {**json.loads(first), **when}, "a snapshot of before"
+    assert {**json.loads(held), **when} == {**json.loads(first), **when}, "an older snapshot"
     applying.roll_back(deployed.deployment, "totals")
     third = receipt(deployed, "totals")
     named = TOTALS.replace("totals", "sums TBLPROPERTIES ('renamed_from' = 'totals')")
@@ -239,4 +239,4 @@ def test_empty_and_retaining_views_have_receipts(deployed: Deployed) -> None:
     deployed.catch_up()
     result = verified(deployed, receipt(deployed, "daily"))
     assert result.equal
-    assert result.recomputed.rows == 0, "all of them are old"
+    assert result.recomputed.rows == 0, "every group is old"

@@ -30,10 +30,10 @@ def test_old_groups_leave_at_the_hand_over(deployed: Deployed) -> None:
         deployed.catch_up()
 
     def days() -> dict[int, int]:
-        """Events by how many days ago they were."""
+        """Events with the times of these many days ago."""
         return {(now.date() - day.date()).days: n for day, n in deployed.rows("SELECT day, events FROM lately")}
 
-    with deployed.deployment.database.begin() as connection:  # it was deployed ten days ago
+    with deployed.deployment.database.begin() as connection:  # as if it was deployed ten days ago
         connection.exec_driver_sql(
             "UPDATE lamina.generation SET since = since - interval '10 days' WHERE view = 'daily'"
         )
@@ -42,12 +42,12 @@ def test_old_groups_leave_at_the_hand_over(deployed: Deployed) -> None:
     deployed.check()
 
     def late(place: str) -> None:
-        if place == "noted":  # the hand-over's exchange is noted, and other records arrive
+        if place == "noted":  # the differing cells are noted, and more records arrive
             send((12, 6), (11, 7), (2, 8), (0, 9))
 
     deployed.deployment.at = late
     interrupted = deployed.deployment.batch
-    deployed.deployment.at = lambda place: None  # the speed layer's own places are not the rebuild's
+    deployed.deployment.at = lambda place: None  # the speed layer also calls `at`
     proofs = interrupted.rebuild()
     assert {proof.view: proof.differing for proof in proofs} == {"daily": 0, "totals": 0}
     assert days() == {2: 2, 0: 3}
@@ -89,7 +89,7 @@ BY_DAY = f"""
 def test_a_join_within_a_time_keeps_every_record_that_a_kept_record_may_match(deployed: Deployed) -> None:
     first = datetime.combine(datetime.now(UTC).date() - timedelta(days=3), datetime.min.time(), UTC)
     deployed.apply(orders=ORDERS, payments=PAYMENTS, paid=PAID, by_day=BY_DAY)
-    with deployed.deployment.database.begin() as connection:  # they were deployed ten days ago
+    with deployed.deployment.database.begin() as connection:  # as if they were deployed ten days ago
         connection.exec_driver_sql("UPDATE lamina.generation SET since = since - interval '10 days'")
 
     def order(id: int, minutes: int) -> None:
@@ -127,9 +127,9 @@ def test_a_join_within_a_time_keeps_every_record_that_a_kept_record_may_match(de
     assert {proof.differing for proof in deployed.deployment.batch.rebuild()} == {0}
     assert paid() == [(2, 12)]
     assert oldest_payments() == {-15}
-    order(3, 0)  # late, and met by a payment of before the first day
-    order(5, -1)  # of before it
-    payment(2, -9)  # late, too
+    order(3, 0)  # late, and joined with a payment from before the first day
+    order(5, -1)  # from before it
+    payment(2, -9)  # also late
     payment(1, -16)
     assert paid() == [(2, 12), (2, 12), (3, 13)]
     assert oldest_payments() == {-15}

@@ -26,12 +26,12 @@ MATCHING = "CREATE VIEW matching AS SELECT count(*) FILTER (WHERE {}) AS found F
 ENDLESS = "a RLIKE concat('.*foo.*bar', '.*')"
 
 HOSTILE = {"k": "a", "a": "foo" * 20_000}
-"""Java looks at every start, every `foo` and every end of it: for hours."""
+"""Java tries every start, every `foo` and every end of it, which takes hours."""
 
 
 @pytest.fixture
 def impatient(lamina: CommandLine, deployed: Deployed) -> CommandLine:
-    """Commands with a JVM of their own. `deployed` has one record that `ENDLESS` would compute for hours."""
+    """Commands with their own JVM. `deployed` has one record for which `ENDLESS` takes hours."""
     deployed.apply(a=SOURCE)
     deployed.send("a", *[{"k": "a", "a": "foo bar"}] * 3, HOSTILE, {"k": "a", "a": "foo"})
     deployed.catch_up()
@@ -42,7 +42,7 @@ def impatient(lamina: CommandLine, deployed: Deployed) -> CommandLine:
 
 
 def written(deployed: Deployed, lamina: CommandLine, **files: str) -> str:
-    """A folder with what is deployed and these declarations."""
+    """A folder with the deployed declarations and these."""
     for name, sql in {**deployed.files, **{f"{name}.sql": sql for name, sql in files.items()}}.items():
         (lamina.folder / name).write_text(sql)
     return str(lamina.folder)
@@ -66,7 +66,7 @@ def test_a_stalled_apply_names_view_and_record_and_delays_no_micro_batch(
         assert "java.util.regex" in stderr
         deployed.send("a", {"k": "a", "a": "foo"})
         deployed.wait_for("a")
-        assert idles(speed), "what was prepared spins"
+        assert idles(speed), "the prepared statement spins"
     assert "Spark is restarted" in capsys.readouterr().out
     assert deployed.rows("SELECT * FROM counted") == [(8,)]
     deployed.apply(matching=MATCHING.format(f"CASE WHEN length(a) < 10000 THEN {ENDLESS} END"))
@@ -75,7 +75,7 @@ def test_a_stalled_apply_names_view_and_record_and_delays_no_micro_batch(
 
 
 def announced(deployed: Deployed) -> bool:
-    """True if a version is announced, and the speed layer is to prepare for it."""
+    """True if a version is announced that the speed layer must prepare."""
     with deployed.deployment.database.begin() as connection:
         return bool(versions.unprepared_tables(connection, "a"))
 

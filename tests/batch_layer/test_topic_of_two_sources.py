@@ -58,7 +58,7 @@ def test_a_topic_is_a_stream_and_a_table_live_after_a_rebuild_and_after_a_leap(d
     send(deployed, ("Mike", 0), ("Mike", 4))
     deployed.deployment.batch.rebuild(leap=True)
     assert (*seen(deployed), bad_records(deployed)) == ([*SUMS[:2], ("Mike", 8)], NEWEST, [no_key])
-    later = {"value": b'{"name": "Mike", "amount": 9}', "timestamp_ms": 1_600_000_000_000}  # of a clock that is behind
+    later = {"value": b'{"name": "Mike", "amount": 9}', "timestamp_ms": 1_600_000_000_000}  # from a clock that is slow
     deployed.producer.send(deployed.topic("amounts"), partition=0, **later)
     deployed.producer.flush()
     deployed.catch_up()
@@ -75,7 +75,7 @@ def test_a_record_is_bad_for_a_source_and_forgotten_with_it(deployed: Deployed) 
     assert bad_records(deployed) == [of_stream, *of_table]
     deployed.apply(table="")
     assert bad_records(deployed) == [of_stream]
-    deployed.apply(table=TABLE)  # it reads from the first record again
+    deployed.apply(table=TABLE)  # the source begins at the first record again
     assert bad_records(deployed) == [of_stream]
     deployed.catch_up()
     assert bad_records(deployed) == [of_stream, *of_table]
@@ -94,7 +94,7 @@ def test_a_table_added_to_an_old_topic_begins_at_kafkas_first_record_and_the_str
     deployed.apply(table=TABLE)
     send(deployed, ("Jack", 3), ("Lily", 5))
     deployed.catch_up()
-    for name in ("newest", "amounts"):  # whichever archives first
+    for name in ("newest", "amounts"):  # for either order of archive runs
         deployment.batch.logs.archive(deployment.deployed().sources[name], deployment.brokers.latest(topic))
     assert seen(deployed) == (SUMS, NEWEST)
     assert deployed.rows("SELECT DISTINCT source, first_offset FROM lamina.offsets ORDER BY 1") == [
@@ -236,7 +236,7 @@ def test_sources_begin_at_their_declared_offsets_and_the_log_at_the_lowest(deplo
     assert change.action == "refuse"
     assert "and began at" in change.effect
     moved = begun("later", '{"0": 3, "1": 3}')["later"].replace("of_later", "of_some")
-    deployed.apply(some=moved)  # its view reads it in place of the other
+    deployed.apply(some=moved)  # its view reads it instead of the other source
     shown["some"] = {"p0": 11_100, "p1": 100_010}
     begins |= {"later": (3, 3)}
     del begins["some"]
