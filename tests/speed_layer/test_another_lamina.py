@@ -148,9 +148,7 @@ def test_a_view_is_fed_by_the_parse_of_its_version(deployed: Deployed) -> None:
     deployed.send("sales", {"country": "nl", "amount": 3})
     deployed.catch_up()
     applying.apply(deployed.deployment, deployed.files)
-    assert deployed.rows("SELECT * FROM totals") == [("NL", 1, 3)], (
-        "the deployed parse stays while no view is computed"
-    )
+    assert deployed.rows("SELECT * FROM totals") == [("NL", 1, 3)], "the deployed parse stays while no view is computed"
 
     files = {
         **deployed.files,
