@@ -40,7 +40,7 @@ def new_key() -> rsa.RSAPrivateKey:
 
 @dataclass
 class Authority:
-    """Signs certificates, under the name of its folder; `file` holds its own."""
+    """Signs certificates under the name of its folder. `file` holds the authority's own certificate."""
 
     folder: Path
     key: rsa.RSAPrivateKey = field(default_factory=new_key)
@@ -84,14 +84,16 @@ def _base64(data: bytes) -> str:
 
 @dataclass
 class Issuer:
-    """An endpoint that gives tokens, and the keys by which brokers check them.
+    """An endpoint that issues tokens, and the keys by which brokers check them.
 
-    seconds: the life of a token. given: how many it gave to whom. answers: what it says at a path instead.
+    seconds: the life of a token
+    clients: the client of every issued token
+    answers: other answers, by path
     """
 
     key: rsa.RSAPrivateKey = field(default_factory=new_key)
     seconds: float = 600.0
-    given: list[str] = field(default_factory=list)
+    clients: list[str] = field(default_factory=list)
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
     url: str = ""
 
@@ -102,12 +104,12 @@ class Issuer:
         client, _, secret = base64.b64decode(authorization.removeprefix("Basic ")).decode().partition(":")
         if secret != "sec/ret" or form.get("grant_type") != ["client_credentials"] or form.get("scope") != ["kafka"]:
             return 401, '{"error": "invalid_client", "error_description": "no such client"}'
-        self.given.append(client)
+        self.clients.append(client)
         return 200, json.dumps({"access_token": self._token(client), "expires_in": self.seconds})
 
     def _token(self, client: str) -> str:
         now = time.time()
-        claims = {"sub": client, "iat": now, "exp": now + self.seconds, "scope": "kafka", "jti": str(len(self.given))}
+        claims = {"sub": client, "iat": now, "exp": now + self.seconds, "scope": "kafka", "jti": str(len(self.clients))}
         head = {"alg": "RS256", "kid": "one", "typ": "JWT"}
         signed = ".".join(_base64(json.dumps(part).encode()) for part in (head, claims))
         return f"{signed}.{_base64(self.key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
@@ -142,13 +144,13 @@ def _handler(issuer: Issuer) -> Callable[..., BaseHTTPRequestHandler]:
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
-    """A token endpoint, at `url`; its keys are at `url` too."""
-    made = Issuer()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(made))
-    made.url = f"http://127.0.0.1:{server.server_port}/token"
+    """A token endpoint at `url`, which also serves its keys."""
+    issuer = Issuer()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(issuer))
+    issuer.url = f"http://127.0.0.1:{server.server_port}/token"
     serving = threading.Thread(target=server.serve_forever, daemon=True)
     serving.start()
-    yield made
+    yield issuer
     server.shutdown()
     server.server_close()
     serving.join()

@@ -47,11 +47,11 @@ class Deployed:
     ended: list[BaseException] = field(default_factory=list)
 
     def apply(self, **files: str) -> None:
-        """Adds declarations to the catalog and deploys it; `{topics}` in a text makes a topic's name the test's own."""
+        """Adds declarations to the catalog and deploys it. `{topics}` becomes the test's own prefix."""
         self._apply(files, allow_break=False)
 
     def apply_break(self, **files: str) -> None:
-        """The same, where readers lose columns or names."""
+        """Deploys a catalog that takes columns or names from readers."""
         self._apply(files, allow_break=True)
 
     def _apply(self, files: Mapping[str, str], *, allow_break: bool) -> None:
@@ -76,13 +76,13 @@ class Deployed:
         return self.deployment.deployed().sources[source].topic
 
     def send(self, source: str, *values: object, partition: int | None = None) -> None:
-        """Records: dicts as JSON, bytes and None as they are; of a pair, the first is the key.
+        """Sends dicts as JSON, bytes and None unchanged. A pair is a key and a value.
 
-        Returns when the brokers hold them.
+        Returns when the brokers hold the records.
         """
         topic = self.topic(source)
-        for each in values:
-            key, value = each if isinstance(each, tuple) else (None, each)
+        for record in values:
+            key, value = record if isinstance(record, tuple) else (None, record)
             data = value if value is None or isinstance(value, bytes) else json.dumps(value, default=str).encode()
             # A record without a value needs a key: Kafka's clients refuse one that has neither.
             self.producer.send(topic, data, key=b"key" if data is key is None else key, partition=partition)
@@ -174,17 +174,18 @@ class Deployed:
             return [tuple(row) for row in result.all()] if result.returns_rows else []
 
     def check(self, *views: str) -> list[CheckResult]:
-        """Every view equals its SELECT over all records below progress, or the test fails with the rows that differ."""
+        """Asserts that every view equals its SELECT over all records below progress."""
         opened = self.deployment
-        found = check(opened.database, lambda: (opened.spark, opened.log), opened.brokers, views)
-        for each in found:
-            assert each.equal, f"{each.view} below {each.below}: missing {each.missing}, surplus {each.surplus}"
-        return found
+        results = check(opened.database, lambda: (opened.spark, opened.log), opened.brokers, views)
+        for result in results:
+            differing = f"missing {result.missing}, surplus {result.surplus}"
+            assert result.equal, f"{result.view} below {result.below}: {differing}"
+        return results
 
 
 @pytest.fixture
 def deployed(settings: Settings, spark: SparkSession, producer: KafkaProducer) -> Iterator[Deployed]:
-    """A deployment with nothing in its catalog yet."""
+    """A deployment with an empty catalog."""
     deployment = Deployment(settings, lent=spark)
     installation.install(deployment)
     yield Deployed(deployment, producer)
@@ -206,20 +207,20 @@ class Result:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """`lamina`, as a person or a scheduler calls it."""
+    """Runs `lamina` as a person or a scheduler does."""
 
     environment: Mapping[str, str]
     folder: Path
     program: str = "lamina"
 
     def over(self, spark: SparkSession) -> CommandLine:
-        """The same commands, computing in the JVM of the tests and not in one that each of them starts."""
+        """The same commands, which compute in the tests' JVM instead of starting their own."""
         return replace(self, environment={**self.environment, **lent(spark)}, program="tests.lent_spark")
 
     def __call__(
         self, *arguments: str, code: int | None = 0, stdin: str | None = None, timeout: float = 300, **environment: str
     ) -> Result:
-        """Runs a command to its end; `code` is the exit code it must have (None: any)."""
+        """Runs a command to its end. `code` is its required exit code (None: any)."""
         done = subprocess.run(
             [sys.executable, "-m", self.program, *arguments],
             input=stdin,
@@ -237,11 +238,11 @@ class CommandLine:
         return result
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Starts a command and goes on."""
+        """Starts a command, and returns at once."""
         return self.start_program("-m", self.program, *arguments, **environment)
 
     def start_program(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Starts Python and goes on."""
+        """Starts Python, and returns at once."""
         return subprocess.Popen(
             [sys.executable, *arguments],
             stdout=subprocess.PIPE,
@@ -256,7 +257,7 @@ class CommandLine:
 def lamina(settings: Settings, tmp_path: Path) -> CommandLine:
     """The command line over the test's own database."""
     assert settings.analyst is not None
-    given = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
+    others = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
     repository = str(Path(__file__).resolve().parents[1])
     ours = {
         "LAMINA_POSTGRES": settings.postgres,
@@ -268,7 +269,7 @@ def lamina(settings: Settings, tmp_path: Path) -> CommandLine:
         "PYTHONPATH": repository,
         "SPARK_SUBMIT_OPTS": QUICK_COMPILER,  # of JVMs that live for some seconds
     }
-    return CommandLine({**given, **ours}, tmp_path)
+    return CommandLine({**others, **ours}, tmp_path)
 
 
 @pytest.fixture

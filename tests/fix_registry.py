@@ -110,7 +110,7 @@ def started(home: Path, port: int | None = None, kept: Path | None = None) -> Sc
 
 @pytest.fixture
 def registry_started(run_home: Path, tmp_path: Path) -> Iterator[Callable[[], SchemaRegistry]]:
-    """Starts the test's registry; called again, the same one with its schemas, at the same address."""
+    """Starts the test's registry. A second call starts it again at its address, with its schemas."""
     port, running = free_port(), list[SchemaRegistry]()
 
     def start() -> SchemaRegistry:
@@ -118,8 +118,8 @@ def registry_started(run_home: Path, tmp_path: Path) -> Iterator[Callable[[], Sc
         return running[-1]
 
     yield start
-    for each in running:
-        each.stop()
+    for registry in running:
+        registry.stop()
 
 
 def _fetched() -> Path:

@@ -73,10 +73,10 @@ def remove_home(home: Path) -> None:
         ("s3", signal.SIGKILL),
         ("postgres", signal.SIGQUIT),
     ):  # to Postgres: at once
-        for each in embedded.status() if home.exists() else ():
-            if each.name == name and each.pid is not None:
+        for service in embedded.status() if home.exists() else ():
+            if service.name == name and service.pid is not None:
                 with contextlib.suppress(psutil.Error):
-                    psutil.Process(each.pid).send_signal(number)
+                    psutil.Process(service.pid).send_signal(number)
     embedded.stop()
     shutil.rmtree(home, ignore_errors=True)
 

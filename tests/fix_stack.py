@@ -48,14 +48,14 @@ PATIENCE = 900.0
 
 
 class NotSet(Exception):
-    """A variable that has no default is not set; compose ends with this."""
+    """A variable without a default is not set. Compose ends with this message."""
 
 
 def interpolated(text: str, variables: Mapping[str, str]) -> str:
     """The text as compose reads it."""
 
-    def value(found: re.Match[str]) -> str:
-        name, how, rest = found.groups()
+    def value(variable: re.Match[str]) -> str:
+        name, how, rest = variable.groups()
         if variables.get(name):
             return variables[name]
         if how == "?":
@@ -66,16 +66,16 @@ def interpolated(text: str, variables: Mapping[str, str]) -> str:
 
 
 def services_of(variables: Mapping[str, str]) -> dict[str, Any]:
-    """The services of docker-compose.yml; as in compose, variables replace parts of texts after YAML was parsed."""
+    """The services of docker-compose.yml. As in compose, variables are replaced after YAML is parsed."""
 
     def replaced(value: Any) -> Any:
         match value:
             case str():
                 return interpolated(value, variables)
             case list():
-                return [replaced(each) for each in value]
+                return [replaced(item) for item in value]
             case dict():
-                return {key: replaced(each) for key, each in value.items()}
+                return {key: replaced(item) for key, item in value.items()}
         return value
 
     services: dict[str, Any] = replaced(yaml.safe_load(COMPOSE.read_text())["services"])
@@ -111,12 +111,12 @@ class Stack:
         """The environment of a service's container, over the one that a process of this machine needs."""
         here = {name: value for name, value in os.environ.items() if not name.startswith(("LAMINA_", "AIRFLOW_"))}
         image = image_environment() if self.services[service]["image"] == "lamina" else {}
-        given = {**image, **self.services[service].get("environment", {})}
+        declared = {**image, **self.services[service].get("environment", {})}
         return {
             **here,
             "PATH": f"{PROGRAMS}:{here['PATH']}",
             "SPARK_HOME": str(Path(pyspark.__file__).parent),  # Spark's own search for it stumbles over a space
-            **{name: self._placed(service, str(value)) for name, value in given.items()},
+            **{name: self._placed(service, str(value)) for name, value in declared.items()},
             **self.extra,
         }
 
@@ -138,7 +138,7 @@ class Stack:
         return text
 
     def run(self, service: str, *words: str, code: int | None = 0, stdin: str | None = None, **over: str) -> Result:
-        """Runs words (the service's own command, if none are given) to their end, as in its container."""
+        """Runs words to their end, as in the container. Without words, runs the service's own command."""
         done = subprocess.run(
             words or self.command(service),
             input=stdin,
@@ -178,7 +178,7 @@ class Stack:
         )
 
     def until(self, condition: Callable[[], bool], what: str, service: str) -> None:
-        """Returns when the condition holds; fails with the end of the service's log when it has ended."""
+        """Returns when the condition holds. Fails with the end of the service's log if the service has ended."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
             assert self.processes[service].poll() is None, f"{service} ended\n{tail(self.log(service), 60)}"
@@ -193,9 +193,9 @@ class Stack:
             return []
 
     def stop(self, service: str, *, parts: bool = False) -> list[psutil.Process]:
-        """Ends a started service as compose does; gives what it leaves behind, which is ended, too.
+        """Ends a started service as compose does. Ends and returns the processes that it leaves behind.
 
-        With `parts`, each process that it started is a service of its own, and is asked to end first.
+        With `parts`, every process that it started is a service of its own, and is signalled first.
         """
         below = self.descendants(service)
         process = self.processes.pop(service)
@@ -247,20 +247,20 @@ class Stack:
 
 
 def _processes(of: Callable[[str], bool]) -> list[psutil.Process]:
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if of(process.environ().get("LAMINA_HOME", "")) and process.pid != os.getpid():
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 def _gone(processes: list[psutil.Process], patience: float = 30.0) -> list[psutil.Process]:
-    """Waits until they have ended; gives those that have not. One that nobody reaps has ended."""
+    """Waits until the processes have ended. Returns those that have not. A zombie has ended."""
     deadline = time.monotonic() + patience
-    while left := [each for each in processes if each.is_running() and not _ended(each)]:
+    while left := [process for process in processes if process.is_running() and not _ended(process)]:
         if time.monotonic() > deadline:
             break
         time.sleep(0.05)
@@ -285,17 +285,17 @@ def _end(processes: list[psutil.Process]) -> None:
 
 @pytest.fixture(scope="session")
 def variables() -> dict[str, str]:
-    """A `.env` as deploy/new_env.py makes it."""
-    made = subprocess.run(
+    """The variables of a `.env` that deploy/new_env.py writes."""
+    written = subprocess.run(
         [sys.executable, REPOSITORY / "deploy" / "new_env.py"], capture_output=True, text=True, check=True
     )
-    lines = [line for line in made.stdout.splitlines() if line and not line.startswith("#")]
+    lines = [line for line in written.stdout.splitlines() if line and not line.startswith("#")]
     return dict(line.split("=", 1) for line in lines)
 
 
 @pytest.fixture(scope="session")
 def postgres_of_stack(variables: dict[str, str], run_home: Path) -> Iterator[tuple[Path, int]]:
-    """A Postgres with the roles and databases that the container's first start makes; gives its home and port."""
+    """The home and the port of a Postgres with the roles and databases of the container's first start."""
     home = new_home("stack")
     port = postgres.start(home, port=None).port
     superuser = postgres.url(home, port, role="postgres", database="postgres")
@@ -381,7 +381,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
 
 
 def kafka_configs(script: Path, home: Path, *options: str) -> Path:
-    """Makes Kafka's script of this name, over the jars of a home; the options are given with each call."""
+    """Writes Kafka's script of this name over the jars of a home. Every call passes the options."""
     java = [str(java_home(home) / "bin" / "java"), "-cp", f"{home / 'jars' / 'kafka'}/*", "kafka.admin.ConfigCommand"]
     script.write_text(f'#!/bin/sh\nexec {shlex.join([*java, *options])} "$@"\n')
     script.chmod(0o755)
@@ -390,7 +390,7 @@ def kafka_configs(script: Path, home: Path, *options: str) -> Path:
 
 @pytest.fixture
 def running(stack: Stack) -> Iterator[Stack]:
-    """The stack with Spark's cluster, the catalog and the speed layer, some records in, and Airflow's database made."""
+    """The stack with Spark's cluster, a catalog, the speed layer, some records and Airflow's database."""
     stack.start("airflow-init")
     stack.start("spark-master")
     stack.healthy("spark-master")

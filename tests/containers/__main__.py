@@ -82,10 +82,10 @@ class Docker:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "DOCKER_BUILDKIT": "0"}
         environment |= {"DOCKER_HOST": f"unix://{self.folder}/docker.sock", "COMPOSE_HTTP_TIMEOUT": "600"}
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options) as process:
-            said: str = process.communicate()[0]
+            output: str = process.communicate()[0]
         if process.returncode:
-            sys.exit(f"{' '.join(command)} ended with {process.returncode}\n{said[-4000:]}")
-        return said
+            sys.exit(f"{' '.join(command)} ended with {process.returncode}\n{output[-4000:]}")
+        return output
 
     def container(self, service: str) -> dict[str, Any]:
         """Docker's description of a service's container."""
@@ -130,15 +130,15 @@ def daemon(folder: Path) -> Iterator[Docker]:
 
 def variables(folder: Path) -> dict[str, str]:
     """A `.env` with passwords, free ports and room for a small machine, written into the folder."""
-    made = subprocess.check_output([sys.executable, REPOSITORY / "deploy" / "new_env.py"], text=True)
-    named = dict(line.split("=", 1) for line in made.splitlines() if line and not line.startswith("#"))
+    written = subprocess.check_output([sys.executable, REPOSITORY / "deploy" / "new_env.py"], text=True)
+    named = dict(line.split("=", 1) for line in written.splitlines() if line and not line.startswith("#"))
     named |= {name: str(free_port()) for name in named if name.endswith("_PORT")}
     named |= {"CATALOG": "./examples/web_access", "POSTGRES_SHARED_BUFFERS": "128MB", "SPARK_WORKER_MEMORY": "4g"}
     named |= {"SPARK_APPLICATION_CORES": "1", "LAMINA_ALARM_AFTER": "600"}  # two cores run all of it
     (folder / "env").write_text("".join(f"{name}={value}\n" for name, value in named.items()))
     file = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
     del file["name"]  # 1.29 takes it as an option
-    file["services"] = {name: each for name, each in file["services"].items() if name not in NOT_RUN}
+    file["services"] = {name: service for name, service in file["services"].items() if name not in NOT_RUN}
     (folder / "compose.yml").write_text(yaml.safe_dump({"version": "3.9", **file}, sort_keys=False))
     return named
 
@@ -185,8 +185,8 @@ def parts(name: str, context: Path) -> None:
 
 def last_night(docker: Docker) -> None:
     """Returns when Airflow has ended the rebuild of the last night, with which it begins."""
-    given = docker.variables
-    address = f"airflow:{given['AIRFLOW_DATABASE_PASSWORD']}@localhost:{given['POSTGRES_PORT']}/airflow"
+    variables = docker.variables
+    address = f"airflow:{variables['AIRFLOW_DATABASE_PASSWORD']}@localhost:{variables['POSTGRES_PORT']}/airflow"
     with contextlib.closing(psycopg2.connect(f"postgresql://{address}?sslmode=require")) as airflow:
         airflow.autocommit = True
         cursor = airflow.cursor()
@@ -211,7 +211,7 @@ def first_session(docker: Docker) -> None:
 
 
 def ingest(docker: Docker, total: int) -> None:
-    """Sends the example's records once more; afterwards the views count this many in all."""
+    """Sends the example's records once more. Afterwards the views count `total` records."""
     docker.lamina("ingest", "requests", "/catalog/data/web_access.jsonl.gz", "--wait")
     row = json.loads(docker.lamina("sql", "--json", "SELECT sum(requests) AS n FROM traffic"))
     assert int(row["n"]) == total, row
@@ -219,19 +219,19 @@ def ingest(docker: Docker, total: int) -> None:
 
 def from_outside(docker: Docker) -> None:
     """A program of the machine sends a record by password, reads a row by TLS, and opens the console."""
-    given = docker.variables
+    variables = docker.variables
     producer = KafkaProducer(
-        bootstrap_servers=f"localhost:{given['KAFKA_PORT']}",
+        bootstrap_servers=f"localhost:{variables['KAFKA_PORT']}",
         security_protocol="SASL_PLAINTEXT",
         sasl_mechanism="SCRAM-SHA-512",
         sasl_plain_username="producer",
-        sasl_plain_password=given["KAFKA_PASSWORD"],
+        sasl_plain_password=variables["KAFKA_PASSWORD"],
     )
     producer.send("requests", b'{"line_no": 0, "ts": "2030-01-01T00:00:00Z", "status": 200, "bytes": 1}')
     producer.close()
     root = docker.folder / "root.crt"
     docker("cp", f"{docker.container('postgres')['Id']}:/certificates/root.crt", root)
-    address = f"analyst:{given['ANALYST_PASSWORD']}@localhost:{given['POSTGRES_PORT']}/lamina"
+    address = f"analyst:{variables['ANALYST_PASSWORD']}@localhost:{variables['POSTGRES_PORT']}/lamina"
     with contextlib.closing(
         psycopg2.connect(f"postgresql://{address}?sslmode=verify-full&sslrootcert={root}")
     ) as analyst:
@@ -243,12 +243,12 @@ def from_outside(docker: Docker) -> None:
             return cursor.fetchall() == [(1,)]
 
         docker.until(counted, "a record from outside is read from outside")
-    with urllib.request.urlopen(f"http://localhost:{given['CONSOLE_PORT']}/") as page:
+    with urllib.request.urlopen(f"http://localhost:{variables['CONSOLE_PORT']}/") as page:
         assert b"What needs attention" in page.read()
 
 
 def killed(docker: Docker, service: str) -> None:
-    """Kills the first process of a service's container, as a crash would; returns when Docker has brought it back."""
+    """Kills the first process of a service's container, as a crash would. Returns when Docker has restarted it."""
     narrate(f"kill -9 {service}")
     before = docker.container(service)["State"]
     os.kill(before["Pid"], signal.SIGKILL)

@@ -201,4 +201,4 @@ def test_a_token_is_used_until_most_of_its_life_has_passed(issuer: Issuer) -> No
     assert tokens.token() == first, "it is valid still"
     del issuer.answers["/token"]
     assert tokens.token() != first
-    assert issuer.given.count("again") == 2
+    assert issuer.clients.count("again") == 2

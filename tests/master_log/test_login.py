@@ -197,7 +197,7 @@ def test_certificates_and_tokens_are_renewed_without_a_restart(
         with closing(deployed.deployment), deployed.speed():
             deployed.send("events", event(3))
             deployed.wait_for("events")
-            deployed.until(lambda: len(issuer.given) >= 5, "tokens are renewed")
+            deployed.until(lambda: len(issuer.clients) >= 5, "tokens are renewed")
             deployed.send("events", event(4))
             deployed.wait_for("events")
             assert deployed.owner(reason) == [(None,)]
