@@ -1,9 +1,10 @@
-"""A changed catalog over a real log: new versions computed next to the old ones, under traffic, killed, rolled back."""
+"""A changed catalog over a real log: new versions next to the old ones, under traffic, killed and rolled back."""
 
 from __future__ import annotations
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyspark.sql import SparkSession
 from batch_layer import new_sources
 from lamina.operations import applying
 from master_log.offsets import Offsets
-from serving_layer.catalog import lookup
+from serving_layer.catalog import lookup, versions
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.promise import rebuilds
 from speed_layer.member import Member
@@ -65,7 +66,7 @@ STEPS = (
 def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
     deployed: Deployed, lamina: CommandLine, spark: SparkSession
 ) -> None:
-    """While the speed layer is killed in the middle of a commit, and started again."""
+    """The speed layer is killed in the middle of a commit, and started again."""
     deployed.apply(**CATALOG)
     deployed.send("events", *(event(n) for n in range(300)))
     deployed.catch_up()
@@ -104,7 +105,7 @@ def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
     deployed.deployment.at = lambda _: None
     assert sent == 500
     compared = deployed.owner("SELECT view, cells, differing FROM lamina.proof")
-    assert compared == [("totals", 1, 0)], "what both versions compute, while records come"
+    assert compared == [("totals", 1, 0)], "both versions are computed while records arrive"
     deployed.check()
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (500, 499)
     assert [
@@ -126,7 +127,7 @@ def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
 
 
 def reading(deployed: Deployed, select: str) -> psycopg2.extensions.connection:
-    """An analyst in a transaction of one snapshot."""
+    """A connection of the analyst in a transaction with one snapshot."""
     assert deployed.deployment.settings.analyst is not None
     reader = psycopg2.connect(deployed.deployment.settings.analyst)
     reader.set_session(isolation_level="REPEATABLE READ")
@@ -141,12 +142,18 @@ def test_a_view_renamed_under_traffic_keeps_its_cells(deployed: Deployed) -> Non
         deployed.send("events", *(event(n) for n in range(100)))
         deployed.wait_for("events")
         reader = reading(deployed, "SELECT count(*) FROM analytics.clicks")
-        deployed.apply(totals=TOTALS.replace("count(*) AS events", "count(*) + 0 AS events"))
-        threading.Timer(2, reader.close).start()  # the rename waits for it: it may be shown totals as they were
+        hourly = HOURLY.replace("max(n)", "max(n + 1)")
+        deployed.apply(hourly=hourly)
+
+        def tell(line: str) -> None:
+            if line.startswith("waiting for transactions"):
+                reader.close()
+
+        deployed.deployment.tell = tell  # the rename waits for the reader, which may still read the old version
         del deployed.files["hourly.sql"]
         by_hour = "VIEW by_hour (hour, country, events, shown, total, smallest, largest, mean)"
-        deployed.files["by_hour.sql"] = HOURLY.replace(
-            HOURLY[HOURLY.index("VIEW hourly") : HOURLY.index(" AS\n")],
+        deployed.files["by_hour.sql"] = hourly.replace(
+            hourly[hourly.index("VIEW hourly") : hourly.index(" AS\n")],
             f"{by_hour} TBLPROPERTIES ('renamed_from' = 'hourly')",
         )
         deployed.files["places.sql"] = PLACES.replace("FROM hourly", "FROM by_hour")
@@ -156,6 +163,7 @@ def test_a_view_renamed_under_traffic_keeps_its_cells(deployed: Deployed) -> Non
             applying.apply(deployed.deployment, deployed.files, prune=True)
         deployed.send("events", *(event(n) for n in range(100, 150)))
         applying.apply(deployed.deployment, deployed.files, prune=True, allow_break=True)
+        assert reader.closed
         deployed.send("events", *(event(n) for n in range(150, 200)))
         deployed.wait_for("events")
         assert one(deployed.rows("SELECT sum(events) FROM by_hour")) == (200,)
@@ -170,7 +178,7 @@ def test_a_view_renamed_under_traffic_keeps_its_cells(deployed: Deployed) -> Non
 def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     deployed: Deployed, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first run of a statement takes Spark seconds, and delays no micro-batch."""
+    """Spark takes seconds for the first run of a statement. No micro-batch waits for it."""
     planned: list[frozenset[str]] = []
 
     class Noted(Plans):
@@ -194,7 +202,7 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     deployed.send("events", *(event(n) for n in range(20)))
     with deployed.speed():
         deployed.wait_for("events")
-        apply_beside_a_micro_batch(deployed, event(20), totals=LARGEST)
+        apply_next_to_a_micro_batch(deployed, event(20), totals=LARGEST)
         deployed.send("events", event(21))
         deployed.wait_for("events")
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (22, 20)
@@ -202,19 +210,30 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     assert "could not be prepared" not in caplog.text
     before, both, *after = planned
     assert before < both, "the statements of both versions are planned next to micro-batches"
-    assert both not in after, "and run as they are, once both are maintained"
+    assert both not in after, "and run unchanged, once both versions are maintained"
 
 
-def apply_beside_a_micro_batch(deployed: Deployed, record: object, **files: str) -> None:
-    """Applies a change, and sends a record while it waits for the speed layer, which prepares next to a micro-batch."""
-    threading.Timer(1, deployed.send, ("events", record)).start()
-    deployed.apply(**files)
+def apply_next_to_a_micro_batch(deployed: Deployed, record: object, **files: str) -> None:
+    """Applies a change, and sends a record once the speed layer has new versions to prepare."""
+
+    def is_announced() -> bool:
+        with deployed.deployment.database.begin() as connection:
+            return bool(versions.unprepared_tables(connection, "events"))
+
+    def send() -> None:
+        deployed.until(is_announced, "the new versions are announced")
+        deployed.send("events", record)
+
+    with ThreadPoolExecutor(1) as threads:
+        sent = threads.submit(send)
+        deployed.apply(**files)
+        sent.result()
 
 
 def test_a_recomputed_micro_batch_does_not_wait_for_a_later_one(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A version is opened while it is on its way, and the one after it, which runs the new statements, awaits it."""
+    """A version is opened during its commit. The next micro-batch, which runs the new statements, awaits the commit."""
     held, awaited, announced = (threading.Event() for _ in range(3))
 
     def at(place: str) -> None:
@@ -241,7 +260,7 @@ def test_a_recomputed_micro_batch_does_not_wait_for_a_later_one(
     deployed.send("events", *(event(n) for n in range(20)))
     with deployed.speed():
         deployed.wait_for("events")
-        apply_beside_a_micro_batch(deployed, event(20), totals=LARGEST)
+        apply_next_to_a_micro_batch(deployed, event(20), totals=LARGEST)
         deployed.wait_for("events")
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (23, 22)
     deployed.deployment.at = lambda place: None
@@ -359,7 +378,7 @@ def test_an_apply_leaves_the_topics_of_deployed_sources_alone(
 def test_a_new_source_begins_at_its_topics_first_record_at_deployment(
     deployed: Deployed, kafka_admin: KafkaAdminClient, topic: Topic
 ) -> None:
-    """Retention goes on while versions are computed."""
+    """Retention continues while versions are computed."""
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -418,7 +437,7 @@ def test_a_change_of_a_view_waits_for_a_reader_and_names_it(deployed: Deployed) 
 
     deployed.deployment.tell = tell
     deployed.apply(totals=TOTALS.replace("count(*)", "count(*) + 1"))
-    assert [line.count("\n") for line in narration] == [1], "one reader is named"
+    assert [line.count("\n") for line in narration] == [1], "the error names one reader"
     assert one(deployed.rows("SELECT events FROM totals")) == (1,)
 
 
@@ -451,7 +470,7 @@ def test_a_changed_view_may_read_a_new_source(deployed: Deployed) -> None:
 def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
-    """The records that Kafka holds no longer, those that are malformed, the ids of events, and what comes meanwhile."""
+    """The history has records that Kafka no longer holds, malformed records, ids of events, and later arrivals."""
     deployed.apply(events=ONE_PARTITION, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)), event(5), b"malformed")
     deployed.catch_up()
@@ -476,7 +495,7 @@ def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
         deployed.send("by_id", event(20), event(22), event(5))
         deployed.wait_for("by_id")
     assert shown["after check"] == [(30,)]
-    assert shown["after hand-over"] == [(23,)], "every event once, also those that arrived meanwhile"
+    assert shown["after hand-over"] == [(23,)], "every event counts once, including later arrivals"
     assert deployed.rows("SELECT events FROM totals") == [(24,)]
     assert deployed.rows("SELECT source, records FROM lamina.bad_records") == [("by_id", 1)]
     assert deployed.rows("SELECT source, first_offset FROM lamina.offsets") == [("by_id", 0)]
@@ -497,7 +516,7 @@ def test_a_version_with_other_numbers_is_held_back_if_the_view_declares_it(deplo
     assert "'old': {'count': 21" in refused.value.evidence
     applying.preview(deployed.deployment, "dev", deployed.files)
     with pytest.raises(Blocked, match="totals computes other numbers than it shows"):
-        deployed.apply(totals=holding)  # which has nothing to compute: the preview has its cells
+        deployed.apply(totals=holding)  # nothing is computed, since the preview has the cells
     applying.drop_preview(deployed.deployment, "dev")
     assert deployed.rows("SELECT * FROM totals")[0][0] == 21
     deployed.apply(totals=LARGEST)
@@ -514,7 +533,7 @@ def test_a_view_does_not_move_to_a_source_that_lags_behind_the_old_one(
 
     def meanwhile(place: str) -> None:
         nonlocal sent
-        if place == "after archive":  # from here on, until it is live, the new source is not read
+        if place == "after archive":  # from now until it is live, the new source is not read
             deployed.send("events", event(sent))
             sent += 1
             deployed.catch_up()
