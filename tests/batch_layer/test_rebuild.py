@@ -7,7 +7,7 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from batch_layer.renewals import roll_back
-from lamina.reports.statuses import read_alarms
+from lamina.reports.statuses import read_alarms, read_status
 from serving_layer.catalog import lookup
 from serving_layer.change import rollbacks
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
@@ -172,8 +172,6 @@ def test_a_proof_finds_a_wrong_cell_and_a_policy_may_hold_the_view_back(deployed
 def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     deployed: Deployed, kafka_admin: KafkaAdminClient, quick_lamina: CommandLine
 ) -> None:
-    from lamina.reports.statuses import read_status
-
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
     deployed.catch_up()
