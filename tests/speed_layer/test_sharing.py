@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -145,47 +146,63 @@ def test_a_topic_whose_end_was_lost_stops_its_source_and_no_other(deployed: Depl
     assert records(deployed, "a", "b", "c") == [10, 20, 20]
 
 
-def test_an_unanswered_topic_delays_no_other_source(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a partition had no leader: the brokers answer, and any question about this topic fails."""
+class Elections(Brokers):
+    """Brokers with a topic that lacks a leader, or whose leaders change.
+
+    has_leader: if False, any question about the topic's ends fails
+    changes: the number of further questions about its tails during which its leader changes
+    """
+
+    topic = ""
+    has_leader = True
+    changes = 0
+
+    def latest(self, *topics: str) -> Offsets:
+        """As of Kafka, unless the topic has no leader."""
+        if self.topic in topics and not self.has_leader:
+            raise unreachable(self.bootstrap_servers, [f"{self.topic}: LeaderNotAvailableError"])
+        return super().latest(*topics)
+
+    def tails(self, below: Offsets, epochs: Epochs | None = None) -> dict[TopicPartition, str]:
+        """As of Kafka, unless the topic's leader changes."""
+        if self.changes and epochs and self.topic in below.topics():
+            self.changes -= 1
+            time.sleep(0.2)  # meanwhile, the tails of the other topics arrive
+            raise LeaderChanged("Partition 0 has another leader")
+        return super().tails(below, epochs)
+
+
+@pytest.fixture
+def elections(deployed: Deployed, kafka: str) -> Iterator[Elections]:
+    """The brokers of the deployment."""
+    with Elections(kafka) as brokers:
+        deployed.deployment.brokers = brokers
+        yield brokers
+
+
+def test_an_unanswered_topic_delays_no_other_source(deployed: Deployed, elections: Elections) -> None:
     apply(deployed, "a", "b", "c")
-    topic, brokers, latest = deployed.topic("a"), deployed.deployment.brokers, Brokers.latest
-
-    def of_some(self: Brokers, *topics: str) -> Offsets:
-        if topic in topics:
-            raise unreachable(self.bootstrap_servers, [f"{topic}: LeaderNotAvailableError"])
-        return latest(self, *topics)
-
-    monkeypatch.setattr(Brokers, "latest", of_some)
+    elections.topic, elections.has_leader = deployed.topic("a"), False
     with deployed.speed(clock=hurried):
         send(deployed, range(10), "a", "b", "c")
         deployed.wait_for("b")
         deployed.wait_for("c")
-        monkeypatch.undo()
-        deployed.wait_for("a", brokers.latest(topic))
+        elections.has_leader = True
+        deployed.wait_for("a")
     assert records(deployed, "a", "b", "c") == [10, 10, 10]
 
 
 def test_a_new_leader_of_a_partition_stops_no_source_and_all_stay_in_one_run(
-    deployed: Deployed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    deployed: Deployed, elections: Elections, caplog: pytest.LogCaptureFixture
 ) -> None:
     apply(deployed, "a", "b", "c")
-    changed, tails = deployed.topic("b"), Brokers.tails
-    elections = 2
-
-    def elect(self: Brokers, below: Offsets, epochs: Epochs | None = None) -> dict[TopicPartition, str]:
-        nonlocal elections
-        if elections and epochs and changed in below.topics():
-            elections -= 1
-            time.sleep(0.2)  # meanwhile, the tails of the other topics arrive
-            raise LeaderChanged("Partition 0 has another leader")
-        return tails(self, below, epochs)
-
+    elections.topic = deployed.topic("b")
     caplog.set_level("INFO", "lamina.speed")
     with deployed.speed():
         send(deployed, range(10), "a", "c")
         for name in ("a", "c"):
             deployed.wait_for(name)
-        monkeypatch.setattr(Brokers, "tails", elect)
+        elections.changes = 2
         send(deployed, range(10, 30), "a", "b", "c")
         for name in ("a", "b", "c"):
             deployed.wait_for(name)
@@ -193,7 +210,7 @@ def test_a_new_leader_of_a_partition_stops_no_source_and_all_stay_in_one_run(
         for name in ("a", "b", "c"):
             deployed.wait_for(name)
         assert shared_by(deployed, 3)
-    assert elections == 0
+    assert elections.changes == 0
     lines = [line for line in caplog.records if line.name == "lamina.speed" and line.levelname != "INFO"]
     assert [line.getMessage() for line in lines] == []
     assert records(deployed, "a", "b", "c") == [40, 30, 40]
