@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from master_log import durable, log_refusals
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.tails import Tails
 from master_log.offsets import OffsetRange, Offsets
-from master_log.tails import Tails
 from serving_layer.narration import waiting
 from serving_layer.postgres import log_catalog, work_locks
 from serving_layer.postgres.database import Database

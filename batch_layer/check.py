@@ -19,7 +19,7 @@ from batch_layer.compute import records_that_count
 from batch_layer.selects import rows_of, select, set_clock, work_of
 from batch_layer.stalls import Stalled, Watching, unwatched
 from master_log.causes import SPARK_ERRORS
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from master_log.log import MasterLog
 from master_log.offsets import Offsets, Skipped
 from serving_layer.catalog import lookup

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from py4j.protocol import Py4JError
 
-from master_log.kafka_reader import named_in
 from master_log.offsets import Offsets
+from master_log.reading.kafka_reader import named_in
 from serving_layer.postgres.cells import kept_since
 from serving_layer.postgres.copying import csv
 from serving_layer.promise import loading

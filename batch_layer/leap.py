@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from batch_layer import failures
 from batch_layer.gathering import LeapRecords, Unread, gather, write
 from batch_layer.verdicts import refuse_failed_checks
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.tails import Tails
 from master_log.offsets import Offsets, TopicPartition
-from master_log.tails import Tails
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation

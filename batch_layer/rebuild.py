@@ -23,9 +23,9 @@ from batch_layer.leap import Leap
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
 from batch_layer.verdicts import held_views, run_checks
 from master_log.causes import SPARK_ERRORS
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.tails import Tails
 from master_log.offsets import OffsetRange, Offsets
-from master_log.tails import Tails
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation

@@ -13,9 +13,9 @@ from batch_layer.comparison import Row
 from batch_layer.compute import is_kept, records_that_count
 from batch_layer.stalls import Work
 from master_log.causes import interrupted_at_once
-from master_log.kafka import Brokers
-from master_log.kafka_reader import within
+from master_log.kafka.brokers import Brokers
 from master_log.offsets import OffsetRange, Offsets
+from master_log.reading.kafka_reader import within
 from serving_layer.catalog import definitions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.postgres.database import Database

@@ -16,7 +16,7 @@ from batch_layer.comparison import FLOAT, FLOAT_TOLERANCE
 from batch_layer.compute import records_that_count
 from batch_layer.selects import select_all
 from batch_layer.stalls import Watching, Work, unwatched
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from master_log.log import MasterLog
 from master_log.offsets import OffsetRange
 from serving_layer.catalog import definitions

@@ -31,8 +31,8 @@ from benchmarks.common import (
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
-from master_log.kafka_reader import stream
 from master_log.offsets import Offsets
+from master_log.reading.kafka_reader import stream
 
 AT_LEAST = 0.6
 

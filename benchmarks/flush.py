@@ -21,7 +21,7 @@ from lamina.services import kafka_broker
 from lamina.services.jars import jar_files
 from lamina.services.java import java_home
 from lamina.terminal.render import Output
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 
 NEVER = str(2**63 - 1)
 SETTINGS: Mapping[str, Mapping[str, str]] = {

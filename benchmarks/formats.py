@@ -24,7 +24,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from benchmarks import events
 from benchmarks.common import Figure, benchmark, deployment, in_turns, median_ratio, nowhere
 from lamina.terminal.render import Output
-from master_log.kafka_reader import parsed
+from master_log.reading.kafka_reader import parsed
 from view_algebra import Source, compile_catalog
 from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_class

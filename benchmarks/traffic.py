@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks import events
 from benchmarks.common import analyst, threads
 from lamina.operations.deployment import Deployment
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 
 SPAWN = multiprocessing.get_context("spawn")
 """The context of the sender's process and its shared values."""

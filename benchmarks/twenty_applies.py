@@ -41,7 +41,7 @@ from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.services import folders
 from lamina.terminal.render import Output
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from serving_layer.upkeep import dropping
 
 Catalog = dict[str, str]

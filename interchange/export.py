@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 
 from interchange.files import ENDINGS
 from interchange.json_text import as_text, to_json
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from view_algebra.compiled import Column
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import DURATION, STRING, Type, type_named

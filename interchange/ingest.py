@@ -20,8 +20,8 @@ from interchange.judgements import NOT_UTF8, Rules
 from interchange.opening import seekable
 from interchange.undeclared import UndeclaredFields
 from interchange.writers import NO_SCHEMAS, WriterSchemas, key_of, value_of
-from master_log.kafka import Brokers
-from master_log.producer import NotTaken, Producer
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.producer import NotTaken, Producer
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.records.quarantined import PROBLEM_HEADER

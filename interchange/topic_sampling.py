@@ -14,9 +14,9 @@ from interchange.column_types import avro_types, protobuf_types
 from interchange.files import Line
 from interchange.judgements import Rules, with_written_numbers
 from interchange.sampling import RECORDS, Encoding, KafkaKey, Sample, TopicFacts, sample_of
-from master_log.consuming import Pair
-from master_log.kafka import Brokers
-from master_log.schema_registry import Registry
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.consuming import Pair
+from master_log.reading.schema_registry import Registry
 from view_algebra.errors import LaminaError
 from view_algebra.formats import DECODED_KEYS, FORMATS, avro, frames, protobuf
 from view_algebra.formats.interface import NoText, Schema

@@ -15,7 +15,7 @@ from typing import Any
 from interchange.json_text import Number, as_written
 from interchange.judgements import with_written_numbers
 from interchange.protobuf_messages import message
-from master_log.schema_registry import Registry, RegistryUnavailable
+from master_log.reading.schema_registry import Registry, RegistryUnavailable
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.formats import DECODED_KEYS, Decoding, protobuf

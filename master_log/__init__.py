@@ -6,4 +6,7 @@ table per topic, go out.
 The package promises four things. It reads only committed records. It identifies a topic by its Kafka id, not its name.
 The offsets that a log holds are recorded in the log, so repeating an archive run changes nothing. It reports lost
 records and never skips them silently.
+
+Its modules keep and change the log. The rooms below it: `reading/` (records as data frames), `kafka/` (topics, offsets,
+transactions) and `connections/` (clients, logins, certificates).
 """

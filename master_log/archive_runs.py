@@ -24,12 +24,12 @@ from pyspark.errors import PySparkException
 from master_log import log_refusals, log_table
 from master_log.causes import warehouse_errors
 from master_log.iceberg import Snapshot, Table
-from master_log.kafka import Brokers
-from master_log.kafka_reader import kafka_range, unreadable, within, without
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.tails import ChangedTail, Tails
 from master_log.log import MasterLog, check_reached, check_topic, positions, removed_from
 from master_log.log_table import HELD, LOST, PARSED_BY, PROPERTIES, RECORD_COLUMNS, REPLACED, START, Held, fingerprint
 from master_log.offsets import Cut, OffsetRange, Offsets, TopicPartition
-from master_log.tails import ChangedTail, Tails
+from master_log.reading.kafka_reader import kafka_range, unreadable, within, without
 from view_algebra.compiled import Source
 
 _BRANCH = "archive_"

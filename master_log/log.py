@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import col, expr
 
-from master_log import durable, log_refusals, log_table, log_times
+from master_log import durable, log_refusals, log_table
 from master_log.causes import warehouse_errors
 from master_log.iceberg import Table, Warehouse
-from master_log.kafka import Brokers
-from master_log.kafka_reader import as_raw, kafka_range, parsed, within, without
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.tails import Tails
 from master_log.log_table import PARSED_BY, PROPERTIES, RECORD, RECORD_COLUMNS, START, TOPIC_ID, fingerprint
-from master_log.log_times import LogTimes
 from master_log.offsets import Cut, OffsetRange, Offsets, Skipped, TopicPartition
-from master_log.record_decoding import named_schemas
-from master_log.schema_registry import NO_REGISTRY, KnownSchemas
-from master_log.tails import Tails
+from master_log.reading import log_times
+from master_log.reading.kafka_reader import as_raw, kafka_range, parsed, within, without
+from master_log.reading.log_times import LogTimes
+from master_log.reading.record_decoding import named_schemas
+from master_log.reading.schema_registry import NO_REGISTRY, KnownSchemas
 from view_algebra.compiled import LOG_TIME, Source
 from view_algebra.formats import Decoding, frames
 from view_algebra.formats.interface import NO_ANSWERS

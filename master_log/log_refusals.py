@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from master_log.kafka.tails import ChangedTail
 from master_log.offsets import OffsetRange, Offsets
-from master_log.tails import ChangedTail
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 

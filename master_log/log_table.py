@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.functions import col, lit
 
 from master_log.iceberg import Snapshot, Table
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.tails import ChangedTail, Tails, from_json, to_json
 from master_log.log_refusals import no_held_offsets
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
-from master_log.tails import ChangedTail, Tails, from_json, to_json
 from view_algebra.compiled import Source
 from view_algebra.language.quoting import spark_path
 
@@ -58,7 +58,7 @@ LOST = "lamina.lost"
 """Snapshot summary: ranges whose records Kafka removed before they were archived, as `{"orders": {"0": [5, 9]}}`."""
 
 TAILS = "lamina.tails"
-"""Snapshot summary: the tail below `held` in Kafka, per partition (`master_log/tails.py`)."""
+"""Snapshot summary: the tail below `held` in Kafka, per partition (`master_log/kafka/tails.py`)."""
 
 REPLACED = "lamina.replaced"
 """Snapshot summary: ranges that the log held and Kafka lost, as `{"orders": {"0": [90, 100]}}`."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.tails import Tails
 from master_log.offsets import Offsets
-from master_log.tails import Tails
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 

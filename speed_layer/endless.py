@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from master_log.kafka_reader import StopsAt
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
+from master_log.reading.kafka_reader import StopsAt
 from speed_layer.jobs import SETTLES_WITHIN, Jobs
 from view_algebra.compiled import Source
 

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from master_log import log_times
-from master_log.kafka_reader import kafka_range
-from master_log.log_times import LogTimes
 from master_log.offsets import Skipped, TopicPartition
-from master_log.record_decoding import named_schemas
+from master_log.reading import log_times
+from master_log.reading.kafka_reader import kafka_range
+from master_log.reading.log_times import LogTimes
+from master_log.reading.record_decoding import named_schemas
 from serving_layer.catalog import versions
 from serving_layer.postgres.database import Connection, PostgresError, PostgresUnavailable
 from serving_layer.postgres.phases import Timer

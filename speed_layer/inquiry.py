@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from master_log.log_times import LogTimes
 from master_log.offsets import Offsets
+from master_log.reading.log_times import LogTimes
 from serving_layer.postgres.database import Connection
 from serving_layer.promise import progress
 from speed_layer.jobs import Jobs

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from master_log.causes import SPARK_ERRORS, cause
-from master_log.fetching import LeaderChanged
-from master_log.kafka_reader import StopsAt
+from master_log.connections.unavailable import KafkaUnavailable
+from master_log.kafka.fetching import LeaderChanged
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
-from master_log.schema_registry import RegistryUnavailable
-from master_log.unavailable import KafkaUnavailable
+from master_log.reading.kafka_reader import StopsAt
+from master_log.reading.schema_registry import RegistryUnavailable
 from serving_layer.postgres.database import PostgresError, first_line, is_unavailable
 from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, skipping

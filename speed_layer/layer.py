@@ -20,9 +20,9 @@ from functools import cached_property
 
 from py4j.protocol import Py4JError
 
-from master_log.groups import Groups
+from master_log.connections.unavailable import KafkaUnavailable
+from master_log.kafka.groups import Groups
 from master_log.offsets import Offsets
-from master_log.unavailable import KafkaUnavailable
 from serving_layer.catalog import versions
 from serving_layer.catalog.deployed import state
 from serving_layer.monitoring import freshness_history

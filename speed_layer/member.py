@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from master_log.causes import SPARK_ERRORS
-from master_log.fetching import Epochs, LeaderChanged
-from master_log.kafka_reader import Unreadable, unreadable
+from master_log.kafka.fetching import Epochs, LeaderChanged
 from master_log.offsets import OffsetRange, Offsets
+from master_log.reading.kafka_reader import Unreadable, unreadable
 from serving_layer.postgres.database import PostgresError
 from serving_layer.promise import progress
 from serving_layer.promise.event_ids import IdLookup

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from master_log.causes import SPARK_ERRORS
-from master_log.record_decoding import decoded
+from master_log.reading.record_decoding import decoded
 from serving_layer.catalog import versions
 from serving_layer.postgres.database import Connection, PostgresError
 from serving_layer.promise import event_ids

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from master_log.kafka_reader import parsed, selected
+from master_log.reading.kafka_reader import parsed, selected
 from serving_layer.promise.quarantine import bad_among
 from speed_layer.record_file import file_of, records_in, rows_of
 from speed_layer.statements import Effect, LookUp, Statements, effect_of, ids_of, result_of

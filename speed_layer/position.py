@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from master_log.log_times import LogTimes
+from master_log.kafka.tails import Tails
 from master_log.offsets import OffsetRange, Offsets
-from master_log.tails import Tails
+from master_log.reading.log_times import LogTimes
 
 
 class StartAgain(Exception):

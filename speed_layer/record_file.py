@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from master_log.log_times import RAW_LOG_TIME
-from master_log.record_decoding import decoded_fields
+from master_log.reading.log_times import RAW_LOG_TIME
+from master_log.reading.record_decoding import decoded_fields
 from view_algebra.formats import Decoding
 from view_algebra.language.quoting import spark_text
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_log import log_times
-from master_log.log_times import LogTimes
-from master_log.record_decoding import decoded, decoded_in_memory
+from master_log.reading import log_times
+from master_log.reading.log_times import LogTimes
+from master_log.reading.record_decoding import decoded, decoded_in_memory
 from serving_layer.postgres.copying import batches
 from view_algebra.compiled import Source
 from view_algebra.formats import Answers

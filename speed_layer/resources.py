@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from master_log.kafka import Brokers
-from master_log.schema_registry import KnownSchemas
+from master_log.kafka.brokers import Brokers
+from master_log.reading.schema_registry import KnownSchemas
 from serving_layer.postgres.database import Database
 from serving_layer.postgres.phases import Phases
 from speed_layer.endless import Probe, TimeLimits

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from master_log.fetching import LeaderChanged
-from master_log.kafka_reader import stream
+from master_log.kafka.fetching import LeaderChanged
 from master_log.offsets import Offsets
+from master_log.reading.kafka_reader import stream
 from speed_layer.flow import Membership
 from speed_layer.jobs import Jobs
 from speed_layer.member import Member

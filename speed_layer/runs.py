@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from master_log.fetching import LeaderChanged
+from master_log.kafka.fetching import LeaderChanged
 from master_log.offsets import OffsetRange
 from serving_layer.postgres.database import is_unavailable
 from speed_layer.judge import Judge, doubled, summary

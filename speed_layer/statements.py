@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute
 
-from master_log.kafka_reader import named_in, parsed, selected
-from master_log.log_times import RAW_LOG_TIME
+from master_log.reading.kafka_reader import named_in, parsed, selected
+from master_log.reading.log_times import RAW_LOG_TIME
 from serving_layer.catalog import versions
 from serving_layer.postgres.cells import Staged
 from serving_layer.postgres.copying import Rows, batches

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from tests.fix_services import Topic
 from view_algebra import compile_catalog
 from view_algebra.compiled import Source

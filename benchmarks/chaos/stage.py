@@ -30,7 +30,7 @@ from benchmarks.chaos.world import SentRecord, World
 from lamina.configuration.settings import Settings
 from lamina.services.embedded import Embedded
 from lamina.services.java import QUICK_COMPILER
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from master_log.offsets import Offsets
 from view_algebra.errors import LaminaError
 

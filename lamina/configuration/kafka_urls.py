@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from master_log.certificates import ClientCertificate
-from master_log.login import MECHANISMS, MSK, OAUTH, PROTOCOLS, Login
-from master_log.tokens import TokenEndpoint
+from master_log.connections.certificates import ClientCertificate
+from master_log.connections.login import MECHANISMS, MSK, OAUTH, PROTOCOLS, Login
+from master_log.connections.tokens import TokenEndpoint
 from view_algebra.errors import LaminaError
 
 PARAMETERS = {

@@ -13,9 +13,9 @@ from lamina.configuration.kafka_urls import brokers
 from lamina.configuration.postgres_urls import postgres_url, with_password
 from lamina.configuration.setting_texts import FILE, VARIABLES, values_of
 from lamina.services.embedded import Embedded
-from master_log.client_options import with_options
-from master_log.java_properties import properties
-from master_log.login import Login, RegistryAddress
+from master_log.connections.client_options import with_options
+from master_log.connections.java_properties import properties
+from master_log.connections.login import Login, RegistryAddress
 from serving_layer.readers.analyst_limits import Limits
 from view_algebra.errors import LaminaError
 

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from interchange.undeclared import Undeclared
 from lamina.console.charts import sparkline
+from master_log.connections.unavailable import KafkaUnavailable
 from master_log.offsets import Offsets
-from master_log.unavailable import KafkaUnavailable
 from serving_layer.monitoring.overview import Overview, SourceOverview, ViewOverview
 from serving_layer.narration import age
 from serving_layer.postgres.database import is_unavailable

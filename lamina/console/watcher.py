@@ -22,8 +22,8 @@ from lamina.console.threads import in_thread
 from lamina.operations.deployment import Deployment
 from lamina.reports import statuses
 from lamina.terminal.failures import in_our_words
+from master_log.connections.unavailable import KafkaUnavailable
 from master_log.offsets import Offsets
-from master_log.unavailable import KafkaUnavailable
 from serving_layer.monitoring.overview import Overview, overview
 from serving_layer.postgres.database import PostgresError, is_unavailable
 from view_algebra.errors import LaminaError

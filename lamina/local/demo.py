@@ -43,7 +43,7 @@ from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Embedded
 from lamina.services.own_processes import Running
 from lamina.terminal.render import Output, cell, seconds
-from master_log.producer import Producer
+from master_log.kafka.producer import Producer
 from serving_layer.narration import waiting
 from serving_layer.promise import progress
 from serving_layer.promise.rebuilds import STEPS

@@ -20,8 +20,8 @@ from lamina.services.jars import resolve
 from lamina.services.java import archive, make_base_archive, recording_options
 from lamina.services.own_processes import locked
 from lamina.spark.spark_session import session
-from master_log.kafka import Brokers
-from master_log.kafka_reader import KAFKA_READER
+from master_log.kafka.brokers import Brokers
+from master_log.reading.kafka_reader import KAFKA_READER
 
 EXIT_SECONDS = 180.0
 """Seconds for writing Spark's archive of 200 MB. It takes ten on an idle core."""

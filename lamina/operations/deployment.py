@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from batch_layer.rebuild import BatchLayer
     from batch_layer.stalls import Watching
-    from master_log.kafka import Brokers
+    from master_log.kafka.brokers import Brokers
     from master_log.log import MasterLog
     from serving_layer.promise.kept_schemas import KeptSchemas
     from speed_layer.endless import TimeLimits
@@ -71,14 +71,14 @@ class Deployment:
     @cached_property
     def brokers(self) -> Brokers:
         """The Kafka cluster."""
-        from master_log.kafka import Brokers
+        from master_log.kafka.brokers import Brokers
 
         return Brokers(self.settings.kafka, self.settings.login)
 
     @cached_property
     def schemas(self) -> KeptSchemas:
         """The registry of the schemas that records are written with."""
-        from master_log.schema_registry import Registry
+        from master_log.reading.schema_registry import Registry
         from serving_layer.promise.kept_schemas import KeptSchemas
 
         addresses = self.settings.schema_registry

@@ -24,12 +24,12 @@ from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
 from lamina.spark.spark_configuration import CATALOG
 from lamina.spark.spark_session import kill, session
-from master_log import log_times
 from master_log.causes import SPARK_ERRORS, cause
-from master_log.kafka_reader import kafka_range
 from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
-from master_log.record_decoding import decoded
+from master_log.reading import log_times
+from master_log.reading.kafka_reader import kafka_range
+from master_log.reading.record_decoding import decoded
 from serving_layer.postgres.database import Connection as Session
 from serving_layer.promise import skipping
 from speed_layer.endless import Search, TimeLimits

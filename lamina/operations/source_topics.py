@@ -15,8 +15,8 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.starts import EARLIEST, start_of
 
 if TYPE_CHECKING:
-    from master_log.kafka import Brokers
-    from master_log.schema_registry import Registry
+    from master_log.kafka.brokers import Brokers
+    from master_log.reading.schema_registry import Registry
     from view_algebra.language.types import Type
 
 DEFAULT_PARTITIONS = 4

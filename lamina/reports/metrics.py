@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from lamina import __version__
 from lamina.operations.deployment import Deployment
 from lamina.reports.statuses import LITTLE_ROOM, free_bytes
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from master_log.offsets import TopicPartition
 from serving_layer.monitoring.metric_table import METRICS, Alert, Metric, Sample, read
 from serving_layer.postgres.database import PostgresError, is_unavailable

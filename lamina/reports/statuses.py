@@ -24,8 +24,8 @@ from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from interchange.undeclared import Undeclared
-    from master_log.kafka import Brokers, Retention
-    from master_log.transactions import OpenTransaction
+    from master_log.kafka.brokers import Brokers, Retention
+    from master_log.kafka.transactions import OpenTransaction
 
 SAMPLE = 100
 """Newest records of each source that are sampled for undeclared fields."""
@@ -52,7 +52,7 @@ def _topics(deployment: Deployment) -> dict[str, TopicState]:
 
 def topic_states(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicState]:
     """Topics by name as the brokers hold them, in one request. If the brokers refuse it, in one request per topic."""
-    from master_log.unavailable import KafkaUnavailable
+    from master_log.connections.unavailable import KafkaUnavailable
 
     with suppress(LaminaError):
         return _described(brokers, list(brokers.topic_ids(*topics)))

@@ -15,7 +15,7 @@ from lamina.terminal.render import json_value
 from lamina.testing import duckdb_queries
 from lamina.testing.fixtures import Fixture, FixtureLine, needed
 from master_log.causes import interrupted_at_once
-from master_log.kafka_reader import parsed
+from master_log.reading.kafka_reader import parsed
 from serving_layer.catalog.deployed import deployed
 from serving_layer.postgres.database import Connection, Database, PostgresError, first_line
 from serving_layer.readers import views

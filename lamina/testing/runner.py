@@ -30,12 +30,12 @@ from lamina.spark.spark_session import kill, session
 from lamina.testing.fixtures import Fixture, Record, needed, tests_of
 from lamina.testing.results import Compared, compare_in_duckdb, compare_served, expected_rows
 from lamina.testing.scratch import Scratch, make_folder, scratch
-from master_log import log_times
-from master_log.kafka import Brokers
-from master_log.kafka_reader import parsed
+from master_log.kafka.brokers import Brokers
 from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Offsets
-from master_log.record_decoding import as_decoded_json
+from master_log.reading import log_times
+from master_log.reading.kafka_reader import parsed
+from master_log.reading.record_decoding import as_decoded_json
 from serving_layer.change import registry
 from serving_layer.narration import waiting
 from serving_layer.postgres.database import Database

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, any_, func, select, text
 
+from master_log.kafka.tails import Tails
 from master_log.offsets import Cut, Offsets, TopicPartition
-from master_log.tails import Tails
 from serving_layer.postgres.bookkeeping import (
     cell_table,
     cut,

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, column, func, select, table, text
 
-from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import Offsets
+from master_log.reading.log_times import RAW_LOG_TIME
 from serving_layer.catalog.deployed import kinds_of_sources, sources
 from serving_layer.postgres.bookkeeping import query
 from serving_layer.postgres.states import WriterKind

@@ -17,8 +17,8 @@ from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, quarantine, rebuilds
 
 if TYPE_CHECKING:
-    from master_log.kafka import Retention
-    from master_log.transactions import OpenTransaction
+    from master_log.kafka.brokers import Retention
+    from master_log.kafka.transactions import OpenTransaction
 
 ARCHIVES_MISSED = 7200.0
 """Seconds without an archive run: an hourly schedule has missed two."""

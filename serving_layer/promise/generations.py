@@ -23,8 +23,8 @@ from sqlalchemy import Connection, Row, Select, Update, cast, func, insert, sele
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from master_log.kafka.tails import Tails
 from master_log.offsets import Offsets, TopicPartition
-from master_log.tails import Tails
 from serving_layer.catalog.lookup import Generation, find, generations_of_previews, get, published
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import (

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
-from master_log.schema_registry import Registry, RegistryUnavailable
+from master_log.reading.schema_registry import Registry, RegistryUnavailable
 from serving_layer.catalog.deployed import sources
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import bad_count, schema

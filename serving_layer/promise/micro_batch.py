@@ -14,9 +14,9 @@ from enum import Enum
 
 from sqlalchemy import Connection, func, select
 
-from master_log.log_times import LogTimes
+from master_log.kafka.tails import Tails
 from master_log.offsets import OffsetRange, Offsets
-from master_log.tails import Tails
+from master_log.reading.log_times import LogTimes
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import cell_table, generation, generation_cells
 from serving_layer.postgres.phases import Timer

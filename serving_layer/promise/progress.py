@@ -14,9 +14,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, case, func, literal, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
-from master_log.log_times import LogTimes
+from master_log.kafka.tails import Tails
 from master_log.offsets import Offsets, TopicPartition
-from master_log.tails import Tails
+from master_log.reading.log_times import LogTimes
 from serving_layer.postgres.bookkeeping import archived as archived_table
 from serving_layer.postgres.bookkeeping import heartbeat, progress, query
 from serving_layer.postgres.states import WriterKind

@@ -104,7 +104,7 @@ def bad_among(records: DataFrame, source: Source) -> Bad:
     """The bad records among parsed ones, gathered as a stream. Those beyond the source's bound are only counted."""
     import pyarrow as pa
 
-    from master_log.kafka_reader import selected  # imports PySpark
+    from master_log.reading.kafka_reader import selected  # imports PySpark
 
     rows, counts, most = Rows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)
     for batch in batches(selected(records, "records", quarantined(source)), at_most=AT_A_TIME):

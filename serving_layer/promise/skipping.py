@@ -24,7 +24,7 @@ from serving_layer.promise.quarantine import BadRecord
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from master_log.kafka import Brokers
+    from master_log.kafka.brokers import Brokers
 
 SKIPPED = "skipped by name"
 """The error of a skipped record in quarantine."""

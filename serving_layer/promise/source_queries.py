@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from master_log.kafka.tails import Tails
 from master_log.offsets import Offsets
-from master_log.tails import Tails
 from serving_layer.postgres.bookkeeping import archived, cell_table, generation, generation_cells, query
 from serving_layer.postgres.bookkeeping import compiled as texts
 from serving_layer.postgres.bookkeeping import progress as progress_table

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from master_log.login import RegistryAddress
+from master_log.connections.login import RegistryAddress
 from tests.fix_lamina import CommandLine, Deployed
 from tests.fix_registry import framed, started
 

@@ -17,7 +17,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from batch_layer.verify import verify
 from lamina.authoring.catalog_files import catalog_files
 from lamina.operations import applying
-from master_log.login import RegistryAddress
+from master_log.connections.login import RegistryAddress
 from serving_layer.readers.receipts import Receipt
 from tests import fix_shop as shop
 from tests.fix_lamina import CommandLine, Deployed, one

@@ -24,7 +24,7 @@ from lamina.services import kafka_broker
 from lamina.services.jars import jar_files
 from lamina.services.java import java_home
 from lamina.services.own_processes import port_is_free
-from master_log.tails import HEADER
+from master_log.kafka.tails import HEADER
 from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotContinue
 from tests.fix_catalogs import EVENTS

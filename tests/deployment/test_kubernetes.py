@@ -13,7 +13,7 @@ import yaml
 from lamina.cli import lamina
 from lamina.configuration.setting_texts import VARIABLES
 from lamina.spark.spark_configuration import combined
-from master_log.java_properties import properties
+from master_log.connections.java_properties import properties
 from tests.fix_services import REPOSITORY
 
 FOLDER = REPOSITORY / "deploy" / "kubernetes"

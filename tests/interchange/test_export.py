@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from interchange.export import export
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from tests.fix_services import Topic
 from tests.fix_sources import Contents
 from view_algebra.compiled import Column

@@ -29,7 +29,7 @@ from interchange.sampling import LARGEST, GuessedField, Sample, accepted, file_s
 from interchange.topic_sampling import topic_sample
 from interchange.undeclared import UndeclaredFields
 from lamina.authoring.first_catalog import Proposal, proposal
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from tests.fix_services import Topic
 from view_algebra import compile_catalog
 from view_algebra.compiled import Source

@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 from interchange.csv_forms import CsvForms
 from interchange.files import BadLine
 from interchange.ingest import Interrupted, Options, ingest
-from master_log.kafka import Brokers
-from master_log.kafka_reader import kafka_range, parsed
+from master_log.kafka.brokers import Brokers
 from master_log.offsets import OffsetRange
+from master_log.reading.kafka_reader import kafka_range, parsed
 from tests.fix_services import Topic
 from tests.fix_sources import COLUMNS, Contents, NewSource
 from view_algebra import compile_catalog

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from interchange.json_values import fits, from_text
 from interchange.judgements import Rules
-from master_log.kafka_reader import parsed
+from master_log.reading.kafka_reader import parsed
 from tests.fix_sources import declared
 from view_algebra.compiled import BAD_FIELDS
 from view_algebra.language.types import Type

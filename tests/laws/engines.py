@@ -24,10 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 from batch_layer.compute import records_that_count
 from batch_layer.selects import set_clock
 from lamina.testing.runner import QUICK, raw_records
-from master_log import log_times
-from master_log.log_times import LogTimes
 from master_log.offsets import TopicPartition
-from master_log.record_decoding import decoded
+from master_log.reading import log_times
+from master_log.reading.log_times import LogTimes
+from master_log.reading.record_decoding import decoded
 from serving_layer.postgres.copying import with_infinities
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES

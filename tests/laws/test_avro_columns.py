@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lamina.testing.runner import raw_records
-from master_log.kafka_reader import parsed
-from master_log.record_decoding import decoded_in_memory
+from master_log.reading.kafka_reader import parsed
+from master_log.reading.record_decoding import decoded_in_memory
 from speed_layer import record_file
 from speed_layer.records import few_of
 from tests.fix_registry import in_frame

@@ -20,11 +20,11 @@ from lamina.configuration.settings import Settings
 from master_log import durable
 from master_log.archive_runs import ArchiveRun, maintain
 from master_log.iceberg import Table
-from master_log.kafka import Brokers
-from master_log.kafka_reader import Unreadable, kafka_range, parsed, unreadable
+from master_log.kafka.brokers import Brokers
 from master_log.log import MasterLog
 from master_log.log_table import HELD, LOST, START
 from master_log.offsets import OffsetRange, Offsets
+from master_log.reading.kafka_reader import Unreadable, kafka_range, parsed, unreadable
 from tests.fix_registry import framed
 from tests.fix_sources import NewSource, declared
 from tests.master_log.conftest import Transaction

@@ -8,11 +8,11 @@ import pytest
 from cryptography.hazmat.primitives.serialization import PrivateFormat
 from kafka import KafkaConsumer, KafkaProducer
 
-from master_log.certificates import ClientCertificate, check_authorities
-from master_log.client_options import OURS, PYTHON, with_options
-from master_log.kafka_reader import KAFKA_READER
-from master_log.login import Login
-from master_log.tokens import TokenEndpoint, Tokens
+from master_log.connections.certificates import ClientCertificate, check_authorities
+from master_log.connections.client_options import OURS, PYTHON, with_options
+from master_log.connections.login import Login
+from master_log.connections.tokens import TokenEndpoint, Tokens
+from master_log.reading.kafka_reader import KAFKA_READER
 from tests.fix_identities import Authority, Issuer
 from view_algebra.errors import LaminaError
 

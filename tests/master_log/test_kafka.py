@@ -14,10 +14,10 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import LeaderNotAvailableError
 
-from master_log.kafka import Brokers, existing
-from master_log.login import Login
+from master_log.connections.login import Login
+from master_log.connections.unavailable import KafkaUnavailable
+from master_log.kafka.brokers import Brokers, existing
 from master_log.offsets import Offsets, TopicPartition
-from master_log.unavailable import KafkaUnavailable
 from tests.fix_services import Topic
 from tests.fix_sources import Contents
 from view_algebra.errors import LaminaError

@@ -12,9 +12,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_log.kafka import Brokers
-from master_log.kafka_reader import RAW, kafka_range, parsed, stream
+from master_log.kafka.brokers import Brokers
 from master_log.offsets import OffsetRange, Offsets
+from master_log.reading.kafka_reader import RAW, kafka_range, parsed, stream
 from tests.fix_sources import NewSource
 from tests.master_log.conftest import Transaction
 from view_algebra.compiled import Source

@@ -23,11 +23,11 @@ from lamina.services import kafka_broker
 from lamina.services.jars import jar_files
 from lamina.services.java import java_home
 from lamina.services.own_processes import free_port
-from master_log.certificates import ClientCertificate
-from master_log.client_options import with_options
-from master_log.kafka import Brokers
-from master_log.login import Login
-from master_log.tokens import TokenEndpoint
+from master_log.connections.certificates import ClientCertificate
+from master_log.connections.client_options import with_options
+from master_log.connections.login import Login
+from master_log.connections.tokens import TokenEndpoint
+from master_log.kafka.brokers import Brokers
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_identities import Authority, Issuer
 from tests.fix_lamina import CommandLine, Deployed, one

@@ -21,7 +21,7 @@ from lamina.services.s3 import Store
 from lamina.spark.spark_session import sibling
 from master_log import stores
 from master_log.archive_runs import ArchiveRun, maintain
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from master_log.log import MasterLog
 from master_log.offsets import Offsets
 from tests.fix_catalogs import EVENTS, HOURLY, TOTALS, event

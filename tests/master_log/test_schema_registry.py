@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from lamina.configuration.settings import Settings
-from master_log.login import RegistryAddress
-from master_log.schema_registry import Registry, RegistryUnavailable
+from master_log.connections.login import RegistryAddress
+from master_log.reading.schema_registry import Registry, RegistryUnavailable
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema
 

@@ -7,7 +7,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from lamina.operations import source_topics
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from tests.fix_services import Topic
 from view_algebra import Catalog, compile_catalog
 from view_algebra.errors import LaminaError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
-from master_log.kafka import Retention
+from master_log.kafka.brokers import Retention
 from master_log.offsets import Offsets
 from serving_layer.monitoring.alarms import alarms
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
+from master_log.kafka.transactions import OpenTransaction
 from master_log.offsets import Offsets, TopicPartition
-from master_log.transactions import OpenTransaction
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry
 from serving_layer.monitoring import delays, freshness_history

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 
 from batch_layer import reprocess
 from batch_layer.rebuild import BatchLayer
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog import lookup, versions
 from serving_layer.change import registry

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert
 
 from batch_layer.rebuild import BatchLayer
-from master_log.kafka import Brokers
+from master_log.kafka.brokers import Brokers
 from serving_layer.catalog import lookup
 from serving_layer.monitoring.deployment_alarms import failed_checks
 from serving_layer.monitoring.query_alarms import Thresholds

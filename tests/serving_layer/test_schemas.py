@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from master_log.schema_registry import Registry
+from master_log.reading.schema_registry import Registry
 from serving_layer.postgres.database import Database
 from serving_layer.promise.kept_schemas import MARGIN, MOST_LACKED, KeptSchemas, keep
 from tests.serving_layer.world import World

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, text
 
+from master_log.kafka.tails import Tails
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
-from master_log.tails import Tails
 from serving_layer.catalog import lookup
 from serving_layer.change import registry
 from serving_layer.postgres.bookkeeping import generation

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from master_log.log_times import RAW_LOG_TIME, later, with_log_times_in_memory
 from master_log.offsets import TopicPartition
+from master_log.reading.log_times import RAW_LOG_TIME, later, with_log_times_in_memory
 from serving_layer.monitoring.delays import waits_for
 from speed_layer.records import FEW
 from speed_layer.statements import Statements

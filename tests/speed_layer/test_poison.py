@@ -12,8 +12,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import InvalidTimestampError
 
 from lamina.operations import topic_records
-from master_log.kafka_reader import Unreadable
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
+from master_log.reading.kafka_reader import Unreadable
 from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotContinue
 from speed_layer.endless import TooLong

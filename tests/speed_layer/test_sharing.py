@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from master_log.fetching import Epochs, LeaderChanged
-from master_log.kafka import Brokers
+from master_log.connections.unavailable import unreachable
+from master_log.kafka.brokers import Brokers
+from master_log.kafka.fetching import Epochs, LeaderChanged
 from master_log.offsets import Offsets, TopicPartition
-from master_log.unavailable import unreachable
 from serving_layer.promise import progress
 from speed_layer.jobs import Running
 from speed_layer.run import AT_ONCE

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
 from batch_layer.compute import records_that_count
-from master_log.kafka_reader import parsed, selected
+from master_log.reading.kafka_reader import parsed, selected
 from serving_layer.postgres.copying import Rows
 from serving_layer.promise.event_ids import IdLookup
 from speed_layer.statements import Statements

@@ -29,8 +29,8 @@ from kafka.errors import (
 )
 from kafka.net.compat import KafkaNetClient
 
-from master_log.login import Login
-from master_log.unavailable import KafkaUnavailable, unreachable
+from master_log.connections.login import Login
+from master_log.connections.unavailable import KafkaUnavailable, unreachable
 from view_algebra.errors import LaminaError
 
 _T = TypeVar("_T")

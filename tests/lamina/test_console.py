@@ -34,8 +34,8 @@ from lamina.services.background import ConsoleProcess
 from serving_layer.monitoring import deployment_alarms
 from serving_layer.postgres.phases import PHASES
 from serving_layer.readers import analyst
-from tests.deployment.chromium import PROGRAM, chromium
 from tests.fix_lamina import PATIENCE, Deployed
+from tests.lamina.chromium import PROGRAM, chromium
 
 HOSTILE = "<script>alert('x')</script>"
 

@@ -11,9 +11,9 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.errors import KafkaError
 
-from master_log.client import PATIENCE_MS, Client
+from master_log.connections.client import PATIENCE_MS, Client
+from master_log.connections.unavailable import unreachable
 from master_log.offsets import TopicPartition
-from master_log.unavailable import unreachable
 
 BACKOFF_MS = 10
 """Milliseconds a consumer sleeps until it knows its partitions' brokers. kafka-python would sleep 100, twice."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from kafka import TopicPartition as KafkaTopicPartition
 
-from master_log import consuming
-from master_log.client import Client
+from master_log.connections.client import Client
+from master_log.kafka import consuming
 from master_log.offsets import Offsets, TopicPartition
 from view_algebra.errors import LaminaError
 

@@ -20,8 +20,8 @@ from urllib.request import OpenerDirector, Request
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from master_log.https import LONGEST, opener
-from master_log.login import RegistryAddress
+from master_log.connections.https import LONGEST, opener
+from master_log.connections.login import RegistryAddress
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import NO_ANSWERS, Answers, Schema
 

@@ -18,9 +18,9 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request
 
-from master_log.certificates import check_authorities
-from master_log.https import LONGEST, opener
-from master_log.unavailable import KafkaUnavailable
+from master_log.connections.certificates import check_authorities
+from master_log.connections.https import LONGEST, opener
+from master_log.connections.unavailable import KafkaUnavailable
 from view_algebra.errors import LaminaError
 
 ANSWER_SECONDS = 5.0

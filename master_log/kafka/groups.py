@@ -13,7 +13,7 @@ from kafka import TopicPartition
 from kafka.errors import BrokerResponseError, KafkaError, NoError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
-from master_log.client import Client
+from master_log.connections.client import Client
 from master_log.offsets import Offsets
 
 log = logging.getLogger("lamina.speed")

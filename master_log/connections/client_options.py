@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from master_log.certificates import ClientCertificate
-from master_log.java_properties import properties
-from master_log.login import MECHANISMS, MSK, OAUTH, PROTOCOLS, Login
-from master_log.tokens import TokenEndpoint
+from master_log.connections.certificates import ClientCertificate
+from master_log.connections.java_properties import properties
+from master_log.connections.login import MECHANISMS, MSK, OAUTH, PROTOCOLS, Login
+from master_log.connections.tokens import TokenEndpoint
 from view_algebra.errors import LaminaError
 
 NAME = "LAMINA_KAFKA_OPTIONS"

@@ -18,17 +18,17 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import RetriableError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
-from master_log import consuming, fetching, transactions
-from master_log.client import Client
-from master_log.consuming import Pair
-from master_log.fetching import Epochs
-from master_log.groups import Groups
-from master_log.login import Login
+from master_log.connections.client import Client
+from master_log.connections.login import Login
+from master_log.connections.unavailable import KafkaUnavailable, unreachable
+from master_log.kafka import consuming, fetching, transactions
+from master_log.kafka.consuming import Pair
+from master_log.kafka.fetching import Epochs
+from master_log.kafka.groups import Groups
+from master_log.kafka.producer import Producer
+from master_log.kafka.tails import ChangedTail, Tails
+from master_log.kafka.transactions import OpenTransaction
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
-from master_log.producer import Producer
-from master_log.tails import ChangedTail, Tails
-from master_log.transactions import OpenTransaction
-from master_log.unavailable import KafkaUnavailable, unreachable
 from view_algebra.errors import LaminaError
 
 CREATED_WITHIN = 120.0
@@ -143,7 +143,7 @@ class Brokers:
         }
 
     def tails(self, below: Offsets, epochs: Epochs | None = None) -> dict[TopicPartition, str]:
-        """The tails below these offsets, as far as the brokers still hold them (`master_log/tails.py`).
+        """The tails below these offsets, as far as the brokers still hold them (`master_log/kafka/tails.py`).
 
         Raises `LeaderChanged` if a leader's epoch differs from `epochs`.
         """

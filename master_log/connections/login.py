@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from master_log.certificates import ClientCertificate, check_authorities
-from master_log.tokens import TokenEndpoint, provider
+from master_log.connections.certificates import ClientCertificate, check_authorities
+from master_log.connections.tokens import TokenEndpoint, provider
 from view_algebra.errors import LaminaError
 
 PROTOCOLS = ("SASL_SSL", "SASL_PLAINTEXT", "SSL")

@@ -21,7 +21,7 @@ from lamina.services.access import keep_private
 from lamina.services.background import SpeedProcess
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.own_processes import Running, free_port, port_is_free
-from master_log.kafka_reader import KAFKA_READER
+from master_log.reading.kafka_reader import KAFKA_READER
 from tests.fix_services import REPOSITORY, Topic, new_home, quick_java, remove_home, remove_what_killed_runs_left
 from view_algebra.errors import LaminaError
 

@@ -10,8 +10,8 @@ from typing import Any, Self
 from kafka import KafkaProducer
 from kafka.errors import AuthorizationError, KafkaError, MessageSizeTooLargeError
 
-from master_log.client import PATIENCE_MS, Client
-from master_log.unavailable import unreachable
+from master_log.connections.client import PATIENCE_MS, Client
+from master_log.connections.unavailable import unreachable
 from view_algebra.errors import LaminaError
 
 IN_FLIGHT_BYTES = 32 * 1024 * 1024

@@ -13,8 +13,8 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.errors import FencedLeaderEpochError, OffsetOutOfRangeError, UnknownLeaderEpochError, for_code
 from kafka.protocol.consumer import FetchRequest
 
+from master_log.kafka.tails import tail
 from master_log.offsets import Offsets, TopicPartition
-from master_log.tails import tail
 
 _FETCH_VERSION = 12
 """The last version of the request that names topics instead of their ids."""

@@ -14,9 +14,9 @@ from lamina.configuration.postgres_urls import Jdbc
 from lamina.configuration.setting_texts import catalog_folder
 from lamina.configuration.settings import Settings
 from lamina.spark.spark_configuration import JOINED, THEIRS, combined, configuration
-from master_log.certificates import ClientCertificate
-from master_log.login import Login
-from master_log.tokens import TokenEndpoint
+from master_log.connections.certificates import ClientCertificate
+from master_log.connections.login import Login
+from master_log.connections.tokens import TokenEndpoint
 from tests.fix_services import REPOSITORY
 from view_algebra.errors import LaminaError
 

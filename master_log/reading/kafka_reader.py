@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.functions import col, lit
 
 from master_log.causes import SPARK_ERRORS, cause
-from master_log.kafka import Brokers
-from master_log.log_times import RAW_LOG_TIME
+from master_log.kafka.brokers import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
-from master_log.record_decoding import decoded
+from master_log.reading.log_times import RAW_LOG_TIME
+from master_log.reading.record_decoding import decoded
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.formats import Decoding

@@ -1,0 +1,1 @@
+"""Connections to brokers and schema registries: the settings of clients, logins, certificates and tokens."""
