@@ -1,4 +1,4 @@
-"""MetricCollector that are times, base64 of decimals and bytes: read as a schema or the declaration says, or bad."""
+"""Numbers that are times, base64 of decimals and bytes: read as a schema or the declaration says, or bad."""
 
 from __future__ import annotations
 

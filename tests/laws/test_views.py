@@ -164,7 +164,7 @@ def test_a_time_that_spark_cannot_compute_stops_no_stream(engines: Engines) -> N
 
 
 NUMBERS = (1, 10**10, 2**31 - 1, -(2**31), 2**62, -(2**63))
-"""MetricCollector of seconds, microseconds and days."""
+"""Numbers of seconds, microseconds and days."""
 
 
 def test_texts_are_found_and_changed_in_case_as_words_of_any_language(engines: Engines) -> None:
