@@ -200,12 +200,13 @@ def selected(rows: DataFrame, name: str, select: str) -> DataFrame:
     """
     spark = rows.sparkSession
     view = f"{name}_{uuid.uuid4().hex}"
-    rows.where("true").createOrReplaceTempView(view)  # dropping a view of `rows` itself would drop their cache
+    rows.createOrReplaceTempView(view)
     try:
         # Spark analyses the text at once, so the view may be dropped afterwards.
         return spark.sql(f"WITH {name} AS (SELECT * FROM {view}) SELECT * FROM (\n{select}\n)")
     finally:
-        spark.catalog.dropTempView(view)
+        # `spark.catalog` would also look for a cache of the view, and drop that of the rows.
+        spark._jsparkSession.sessionState().catalog().dropTempView(view)  # noqa: SLF001 (not in pyspark)
 
 
 def named_in(rows: DataFrame, texts: Sequence[str]) -> DataFrame:
