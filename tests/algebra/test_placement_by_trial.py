@@ -133,7 +133,7 @@ def test_what_the_writer_accepts_and_postgres_computes_otherwise_is_placed_over_
         catalog = _compiled({**declared, "v.sql": f"CREATE VIEW v AS {select};"})
     placed = catalog.placed["v"]
     assert placed.avoided is not None
-    assert WRITTEN_OTHERWISE.match(placed.avoided.reason)
+    assert WRITTEN_OTHERWISE.search(placed.avoided.reason)
     assert _written(placed.split.typed.declaration, catalog) is not None
 
 
@@ -158,7 +158,7 @@ def _is_placed(name: str, catalog: Symbols) -> bool:
     over_rows = _written(declared, catalog)
     if placed.avoided is None:
         return over_rows is not None and _texts(view) == _texts(over_rows)
-    if over_rows is not None and not WRITTEN_OTHERWISE.match(placed.avoided.reason):
+    if over_rows is not None and not WRITTEN_OTHERWISE.search(placed.avoided.reason):
         return False
     over_records = (_written(written_out(declared, catalog, in_order=order), catalog) for order in (False, True))
     first = next((candidate for candidate in over_records if candidate is not None), None)
