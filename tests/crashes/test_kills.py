@@ -141,6 +141,7 @@ def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres
         try:
             deployed.until(lambda: stands_back(rebuild, BATCH_NICENESS), "the rebuild stands back far")
         finally:
+            rebuild.kill()  # at its niceness, it would wait for every other test
             rebuild.communicate()
         deployed.until(lambda: any(deployed.progress("events").values()), "a micro-batch is running")
         speed.terminate()
