@@ -194,7 +194,7 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
 
 
 def test_ctrl_c_ends_an_apply_and_the_same_apply_resumes(
-    deployed: Deployed, lamina: CommandLine, tmp_path: Path
+    deployed: Deployed, lamina: CommandLine, quick_lamina: CommandLine, tmp_path: Path
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(500)))
@@ -215,7 +215,7 @@ def test_ctrl_c_ends_an_apply_and_the_same_apply_resumes(
     deployed.send("events", event(500))
     deployed.catch_up()
     assert len(deployed.rows("SELECT * FROM totals")[0]) == 3
-    again = lamina("apply", "--catalog", str(tmp_path))
+    again = quick_lamina("apply", "--catalog", str(tmp_path))
     assert "continues rebuild" in again.err
     assert again.err.count("its cells were computed before") == 1
     assert again.err.count("cells computed") == 1
