@@ -168,7 +168,7 @@ def _refuse_changes(select: exp.Expr, declared: Declared) -> None:
         name = table.name.lower()
         if source_name(name) != name and not _names_a_cte(table):
             way_out = suggestion(name, [*declared.sources, *declared.views])
-            raise Wrong(span(table), f"no source or view {table.name}", way_out)
+            raise Wrong(span(table), f"there is no source or view {table.name}", way_out)
 
 
 def _put_below(d: ViewDeclaration, wrong: HasObstacle, symbols: Symbols) -> Wrong:
@@ -322,7 +322,7 @@ def stages(files: Mapping[str, str]) -> Mapping[str, Placed]:
 def avoided(catalog: Catalog, view: str) -> Obstacle | None:
     """The obstacle that makes a view read records below the views in its FROM, or None if it reads their rows.
 
-    None too if this version of Lamina refuses the declarations, which another one may have deployed.
+    Also None if this version of Lamina refuses the declarations, which another version may have deployed.
     """
     declared: dict[str, str] = {}
     wanted = [view]

@@ -46,7 +46,7 @@ class Mistakes:
             self.add(file, subject, Wrong(wrong.span or place, wrong.reason, wrong.way_out))
         except RecursionError:
             way_out = "Compute parts of it in subqueries, and write many comparisons with OR as IN (…)."
-            self.add(file, subject, Wrong(place, "nested too deeply", way_out))
+            self.add(file, subject, Wrong(place, "the SQL is nested too deeply", way_out))
 
     def has(self, subject: str) -> bool:
         """True if the declaration of this name has a mistake."""
@@ -149,7 +149,7 @@ def _note_topics_read_twice(sources: Mapping[str, SourceDeclaration], mistakes: 
 def _declared_twice(place: Span | None, first: Declaration, what: str = "") -> Wrong:
     """The refusal of a second declaration of one name."""
     line = first.file.line(first.place.start) if first.place else 1
-    return Wrong(place, f"{what}declared already in {first.file.path}:{line}", "Give one of them another name.")
+    return Wrong(place, f"{what}already declared in {first.file.path}:{line}", "Give one of them another name.")
 
 
 def _name_of(statement: exp.Expr) -> str:

@@ -48,7 +48,7 @@ def cost(table: CellTable) -> str:
     if per_group.sub_keys:
         most = "" if per_group.at_most is None else f", at most {per_group.at_most:,}"
         text = f"{text} and value of {', '.join(per_group.sub_keys)}{most}"
-    return text if per_group.panes == 1 else f"{text}; a window is read of {per_group.panes:,} panes"
+    return text if per_group.panes == 1 else f"{text}; a window is read from {per_group.panes:,} panes"
 
 
 def age(table: CellTable, view: View) -> str:

@@ -1,12 +1,12 @@
 -- refuse_windows_together: two windows of time
 SELECT window(ts, '1 hour').start AS a, window(ts, '2 hours').start AS b, n FROM s;
--- refuse_elsewhere: a value about a row, of groups
+-- refuse_elsewhere: a correlated subquery, of groups
 SELECT s.k, (SELECT max(n) FROM t WHERE t.n = s.n) AS m, count(*) AS c FROM s GROUP BY s.k;
 -- refuse_inside_groups: grouping() in WHERE
 SELECT k, count(*) AS c FROM s WHERE grouping(k) = 0 GROUP BY ROLLUP(k);
 -- refuse_unsorted: EXISTS in ORDER BY
 SELECT k, count(*) AS c FROM s GROUP BY k ORDER BY EXISTS (SELECT 1 FROM t), k;
--- refuse_groupings: a subquery about a row, with groupings
+-- refuse_groupings: a correlated subquery, with groupings
 SELECT k, EXISTS (SELECT 1 FROM t WHERE t.k = s.k) AS e, count(*) AS c FROM s GROUP BY ROLLUP(k);
 -- refuse_windowed_keys: a key in an aggregate OVER, with groupings
 SELECT k, n, sum(n) OVER (ORDER BY k) AS r, count(*) AS c FROM s GROUP BY ROLLUP(k, n);
@@ -14,9 +14,9 @@ SELECT k, n, sum(n) OVER (ORDER BY k) AS r, count(*) AS c FROM s GROUP BY ROLLUP
 SELECT n + day AS a, day + n AS b, count(*) AS c FROM s GROUP BY ROLLUP(n + day, day + n);
 -- refuse_unselected: a key that is not selected, in ORDER BY
 SELECT count(*) AS c FROM s GROUP BY ROLLUP(k) ORDER BY k;
--- refuse_in_outer_joins: a column of the query around, on the optional side
+-- refuse_in_outer_joins: a column of the outer query, on the optional side
 SELECT k FROM t WHERE EXISTS (SELECT 1 FROM t AS a LEFT JOIN (SELECT b.n FROM t AS b WHERE b.k = t.k) AS c ON a.n = c.n);
--- refuse_in_join: a value about a row, in ON
+-- refuse_in_join: a correlated subquery, in ON
 SELECT a.k FROM t AS a JOIN t AS b ON a.n = (SELECT max(c.n) FROM t AS c WHERE c.k = a.k);
 -- refuse_joins_behind: LATERAL VIEW before a join
 SELECT a.k FROM s AS a LATERAL VIEW explode(tags) x AS tag JOIN t AS b ON a.k = b.k;

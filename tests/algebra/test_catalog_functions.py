@@ -123,11 +123,11 @@ REFUSED = {
     "CREATE FUNCTION f(x INT, X INT) RETURNS INT RETURN x": "have one name",
     "CREATE FUNCTION f(x) RETURNS INT RETURN x": "has no type",
     "CREATE FUNCTION f(x INT DEFAULT 1) RETURNS INT RETURN x": "parameter x has a default",
-    "CREATE FUNCTION f(x ARRAY<INT>) RETURNS INT RETURN x[0]": "ARRAY<INT> of a function",
+    "CREATE FUNCTION f(x ARRAY<INT>) RETURNS INT RETURN x[0]": "a function cannot use ARRAY<INT>",
     "CREATE OR REPLACE FUNCTION f(x INT) RETURNS INT RETURN x": "OR REPLACE",
     "CREATE TEMPORARY FUNCTION f(x INT) RETURNS INT RETURN x": "TEMPORARY",
     "CREATE FUNCTION f(x INT) RETURNS DATE RETURN x": "CAST of INT to DATE",
-    "CREATE FUNCTION f(x INT) RETURNS INT RETURN x; CREATE FUNCTION F(y INT) RETURNS INT RETURN y": "declared already",
+    "CREATE FUNCTION f(x INT) RETURNS INT RETURN x; CREATE FUNCTION F(y INT) RETURNS INT RETURN y": "already declared",
     "CREATE FUNCTION f0(x INT) RETURN x + 1;"
     + "".join(f"CREATE FUNCTION f{n}(x INT) RETURN f{n - 1}(x) + f{n - 1}(x);" for n in range(1, 23)): "5,000 words",
 }
@@ -144,7 +144,7 @@ def test_a_mistake_is_shown_where_it_stands() -> None:
     wrong = "CREATE FUNCTION f(x STRING) RETURNS STRING RETURN uper(x);"
     with pytest.raises(Refused) as caught:  # once, in the function: not at each call
         compile_catalog({"f.sql": wrong, "v.sql": f"{SOURCE}CREATE VIEW v AS SELECT f(k) AS a FROM s;"})
-    assert str(caught.value).startswith("f.sql:1: f: no function uper()")
+    assert str(caught.value).startswith("f.sql:1: f: there is no function uper()")
     with pytest.raises(Refused) as caught:
         spelled("SELECT k,\n  next(n, 1) AS a FROM s")
     assert "v.sql:3: v: next() does not take 2 arguments\n\n  3 |   next(n, 1) AS a FROM s;\n        ^^^^" in str(

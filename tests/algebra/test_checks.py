@@ -64,7 +64,7 @@ REFUSED = [
     ("hourly RENAME TO h", "ALTER VIEW adds one constraint", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
     (
         "hourly ADD CONSTRAINT c CHECK (n > 0); ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 1)",
-        "a check c is declared already in checks.sql:1",
+        "a check c is already declared in checks.sql:1",
         "hourly ADD CONSTRAINT c CHECK (n > 0); ALTER VIEW hourly ADD CONSTRAINT d CHECK (n > 1)",
     ),
 ]

@@ -56,9 +56,9 @@ def test_a_declaration_under_another_name_can_be_read(written: str) -> None:
 
 def test_a_stored_declaration_that_this_compiler_cannot_read_is_refused() -> None:
     catalog = compile_catalog({"placement.sql": CASES.read_text(encoding="utf-8")})
-    with pytest.raises(Refused, match="SELECT with nothing after it"):
+    with pytest.raises(Refused, match="SELECT has nothing after it"):
         names_in(replace(catalog.views["last_of_view"], sql="CREATE VIEW last_of_view AS SELECT FROM"))
-    with pytest.raises(Refused, match="SELECT with nothing after it"):
+    with pytest.raises(Refused, match="SELECT has nothing after it"):
         under_another_name("CREATE VIEW last_of_view AS SELECT FROM", "latest")
 
 

@@ -114,7 +114,11 @@ def _text_and_precedence(expression: Expr) -> tuple[str, int]:
         case Call():
             return _call(expression)
         case Aggregate() | Windowed() | OverValues():
-            raise Wrong(expression.place, f"{expression.function}() below the aggregation", "Compute it in a subquery.")
+            raise Wrong(
+                expression.place,
+                f"{expression.function}() cannot be computed below the aggregation",
+                "Compute it in a subquery.",
+            )
         case Merged():
             raise AssertionError("cells are merged above the aggregation")
         case NeedsRecords():
@@ -122,8 +126,8 @@ def _text_and_precedence(expression: Expr) -> tuple[str, int]:
         case Subquery():
             raise Wrong(
                 expression.place,
-                "a subquery below the aggregation",
-                "Put it into WHERE, FILTER or GROUP BY, or group by the columns that it names, and ask around that.",
+                "a subquery cannot be computed below the aggregation",
+                "Put it into WHERE, FILTER or GROUP BY. Or group by the columns that it names, and write it outside.",
             )
 
 
@@ -144,7 +148,7 @@ def _call(call: Call) -> tuple[str, int]:
 def _unguarded(call: Call) -> tuple[str, int]:
     name, arguments = call.function, call.arguments
     if name == NOW:
-        raise Wrong(call.place, "the clock below the aggregation, where records are read at any time", _ABOVE)
+        raise Wrong(call.place, "the clock cannot be read below the aggregation: records are read at any time", _ABOVE)
     if name == "cast" and call.implicit:
         return _text_and_precedence(arguments[0])
     binds = _BINDS.get(name, _ATOM)
@@ -276,9 +280,7 @@ def _pane_bits(call: Call) -> str:
 
 
 def _only_grouped(call: Call, what: str) -> Wrong:
-    return Wrong(
-        call.place, f"{what} that is not grouped by", f"GROUP BY {what} itself, and compute with it in a query above."
-    )
+    return Wrong(call.place, f"GROUP BY lacks {what}", f"GROUP BY {what} itself, and compute with it in a query above.")
 
 
 def _session(call: Call) -> str:

@@ -136,7 +136,7 @@ def _only(declared: Declared, format: str, kind: Type) -> str:
     columns = [(name, kind) for name, kind, in_key in declared.columns if not in_key]
     if [declared_kind for _, declared_kind in columns] != [kind]:
         raise FormatMistake(
-            f"format '{format}' with other columns than one {kind}",
+            f"format '{format}' takes one column of type {kind}, and no others",
             f"Declare the value as one column of type {kind}, and besides only a PRIMARY KEY, which Kafka's key holds.",
         )
     return columns[0][0]

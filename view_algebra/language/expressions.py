@@ -462,7 +462,7 @@ def member(value: Expr, name: str, place: Place) -> Expr:
         if value.type == STRING:
             of = ".".join(value.path) if isinstance(value, Field) else "x"
             way_out = f"Write get_json_object({of}, '$.{name}')."
-        raise Wrong(place, f"no field {name} in {value.type}", way_out)
+        raise Wrong(place, f"there is no field {name} in {value.type}", way_out)
     if isinstance(value, Call) and value.function in ("window", "named_struct"):
         values = value.arguments if value.function == "window" else value.arguments[1::2]
         return values[list(fields).index(exact)]

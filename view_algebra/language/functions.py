@@ -759,7 +759,7 @@ NON_DETERMINISTIC: dict[str, tuple[str, str]] = {
 
 UNBOUNDED = {
     "levenshtein": (
-        "of two texts takes their lengths multiplied, which is hours where a record holds two of megabytes",
+        "of two texts takes hours if a record holds two of megabytes",
         "Write levenshtein(a, b, 10), which stops at the bound and is then -1.",
     )
 }

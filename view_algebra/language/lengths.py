@@ -67,7 +67,7 @@ def number(of: Expr, place: Place = None) -> Expr:
     if of.value is None:
         return Constant(None, BIGINT, of.place)
     if unit not in MICROSECONDS:
-        what = f"an interval of {unit}s, which are of different lengths, next to a number or a difference of two times"
+        what = f"an interval of {unit}s, which vary in length, does not go with a number or a difference of two times"
         way_out = (
             "Write a > b - INTERVAL 1 MONTH for a comparison, and add_months(ts, n) + (ts - date_trunc('day', ts))"
             " for a number of months. Or write days: INTERVAL 30 DAYS."
@@ -107,7 +107,11 @@ def common_length(lengths: Iterable[Expr], place: Place) -> Type:
             "Write one of them: INTERVAL 90 MINUTES.",
         )
     if units & {"hour", "minute"}:
-        raise Wrong(place, "days of two dates next to hours or minutes", "Write INTERVAL 7200 SECONDS for 2 hours.")
+        raise Wrong(
+            place,
+            "the days between two dates do not go with hours or minutes",
+            "Write INTERVAL 7200 SECONDS for 2 hours.",
+        )
     return DAYS if units <= {"day", "week"} else DURATION
 
 

@@ -201,8 +201,8 @@ def refuse_another_day(text: Expr) -> None:
     if _OF_ANOTHER_DAY.match(literal):
         raise Wrong(
             text.place,
-            f"{literal!r} as a time, which changes from day to day",
-            "Write the day itself, or leave it to those who read.",
+            f"the time {literal!r} changes from day to day",
+            "Write the day itself, or leave it to the readers of the view.",
         )
 
 
@@ -300,7 +300,7 @@ def among(items: Sequence[Expr], place: Place) -> tuple[Expr, ...]:
     """A value and the list after IN, cast to one type: with a text among them, all become texts."""
     kinds = {e.type for e in items} - {STRING, VOID}
     if any("MAP<" in kind.spark for kind in kinds):
-        raise Wrong(place, "IN of maps, which Spark does not compare", "Compare their values: m['a'] IN ('x', 'y').")
+        raise Wrong(place, "Spark does not compare maps", "Compare their values: m['a'] IN ('x', 'y').")
     texts = [e for e in items if e.type == STRING]
     kind = next(iter(kinds), STRING)
     if any(map(is_length, items)):
@@ -338,7 +338,7 @@ def _as_numbers(items: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...
     for item in items:
         if not is_length(item) and item.type != VOID:
             way_out = "Write INTERVAL 3 DAYS, or compare CAST(a - b AS BIGINT), which is days of two dates, or seconds."
-            raise Wrong(place, f"{of} mixes a length of time and {item.type}", way_out)
+            raise Wrong(place, f"{of} mixes a length of time with {item.type}", way_out)
     return tuple(cast(e, BIGINT) if e.type == VOID else microseconds_of(e, place) for e in items)
 
 

@@ -32,10 +32,10 @@ BITWISE = ("&", "|", "^")
 def condition(expression: Expr, of: str) -> Expr:
     """A condition. Raises `Wrong` unless the expression is BOOLEAN."""
     if expression.type == VOID and of in ("WHERE", "ON", "WHEN", "FILTER"):
-        raise Wrong(expression.place, f"{of} NULL, which Spark refuses", "Write CAST(NULL AS BOOLEAN).")
+        raise Wrong(expression.place, f"Spark refuses {of} NULL", "Write CAST(NULL AS BOOLEAN).")
     if expression.type in (BOOLEAN, VOID):
         return cast(expression, BOOLEAN, implicit=True)
-    raise Wrong(expression.place, f"{of} takes a condition, this is {expression.type}", "Compare it with a value.")
+    raise Wrong(expression.place, f"{of} takes a condition, not {expression.type}", "Compare it with a value.")
 
 
 def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
@@ -51,7 +51,7 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
         if not side.type.numeric and side.type != VOID:
             raise Wrong(
                 side.place or place,
-                f"{operator} takes numbers, this is {side.type}",
+                f"{operator} takes numbers, not {side.type}",
                 "Write CAST(decode(…, 'UTF-8') AS BIGINT) if the bytes are a number as a text."
                 if side.type.name == "BINARY"
                 else "Write CAST(… AS DECIMAL(18, 2)), or the type of number that it holds.",
@@ -70,7 +70,7 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
     left, right = meet((left, right), place, operator)
     if operator == "div":
         if not left.type.integral:
-            raise Wrong(place, f"div takes whole numbers, this is {left.type}", "Write floor(a / b).")
+            raise Wrong(place, f"div takes whole numbers, not {left.type}", "Write floor(a / b).")
         left, right = cast(left, BIGINT, implicit=True), cast(right, BIGINT, implicit=True)
     return Call(operator, (left, right), left.type, place=place)
 
@@ -84,7 +84,7 @@ def _length_arithmetic(operator: str, left: Expr, right: Expr, place: Place) -> 
     if operator == "*" and is_length(right):
         left, right = right, left
     if operator not in ("*", "/") or not is_length(left) or not right.type.integral:
-        what = f"{left.type} {operator} {right.type}"
+        what = f"{operator} does not take {left.type} and {right.type}"
         way_out = "Compute with CAST(… AS BIGINT) of a difference, which is its seconds, or its days, of two dates."
         raise Wrong(place, what, way_out)
     whole = microseconds_of(left, place)
@@ -103,11 +103,11 @@ def bitwise(operator: str, sides: Sequence[Expr], place: Place = None) -> Expr:
     """`left & right`, `left | right`, `left ^ right` or `~ operand` for whole numbers."""
     for side in sides:
         if not side.type.integral and side.type != VOID:
-            what = f"{operator} takes whole numbers, this is {side.type}"
+            what = f"{operator} takes whole numbers, not {side.type}"
             raise Wrong(side.place or place, what, "Cast it to BIGINT.")
     met = meet(sides, place, operator)
     if met[0].type == VOID:
-        raise Wrong(place, f"{operator} of NULL", "Write CAST(NULL AS INT).")
+        raise Wrong(place, f"{operator} does not take NULL", "Write CAST(NULL AS INT).")
     return Call(operator, met, met[0].type, place=place)
 
 
@@ -130,7 +130,7 @@ def negative(operand: Expr, place: Place = None) -> Expr:
     if is_length(operand):
         return length(negative(number_of(operand), place), operand.type if operand.type == DAYS else DURATION)
     if not operand.type.numeric:
-        raise Wrong(place or operand.place, f"- takes a number, this is {operand.type}", "Cast it to a number first.")
+        raise Wrong(place or operand.place, f"- takes a number, not {operand.type}", "Cast it to a number first.")
     return Call("negative", (operand,), operand.type, place=place)
 
 

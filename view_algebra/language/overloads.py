@@ -61,18 +61,18 @@ def refuse_format(name: str, arguments: Sequence[Expr], place: Place) -> None:
         letter = conversion["letter"]
         if letter not in _HOW or re.fullmatch(_HOW[letter], conversion["how"]) is None:
             way_out = "There are %s, %d, %x, %f and %e, as in '%05d' and '%.2f', and %% for %."
-            raise Wrong(place, f"{name}() with {conversion[0]!r}", way_out)
+            raise Wrong(place, f"{name}() does not take {conversion[0]!r}", way_out)
         if letter == "%":
             continue
         if not values:
-            raise Wrong(
-                place, f"{name}() with {conversion[0]!r} and no value for it", "Give as many values as it has signs."
-            )
+            raise Wrong(place, f"{name}() has no value for {conversion[0]!r}", "Give as many values as it has signs.")
         value = values.pop(0)
         if not _takes(letter, value.type):
             wanted = {"s": STRING, "d": "BIGINT", "x": "BIGINT"}.get(letter, "DOUBLE")
             raise Wrong(
-                value.place or place, f"{name}() with {conversion[0]!r} of {value.type}", f"Write CAST(… AS {wanted})."
+                value.place or place,
+                f"{conversion[0]!r} of {name}() does not take {value.type}",
+                f"Write CAST(… AS {wanted}).",
             )
 
 
@@ -92,7 +92,7 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     overloads = FUNCTIONS.get(name)
     if overloads is None:
         way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, FUNCTIONS)
-        raise Wrong(place, f"no function {name}()", way_out)
+        raise Wrong(place, f"there is no function {name}()", way_out)
     if name in _READS_TIMES and len(arguments) == 1:
         refuse_another_day(arguments[0])
     for converted, exactly in ((False, True), (False, False), (True, False)):
@@ -201,7 +201,7 @@ def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> N
             what, way_out = f"${number}", "Put a group into parentheses."
             if name != "regexp_replace":
                 what, way_out = f"group {number}", f"Put a group into parentheses, or write {name}(x, '…', 0)."
-            raise Wrong(place, f"{what} where the pattern has {groups} groups", way_out)
+            raise Wrong(place, f"the pattern has no {what}", way_out)
 
 
 def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequence[Expr]) -> None:
@@ -220,12 +220,12 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
         for taken, argument in zip(row.takes, arguments, strict=False):
             kind = taken.rstrip("?")
             if kind in NUMBERS and argument.type.integral and not isinstance(argument, Constant):
-                what = f"{name}() with a number that is not a literal"
+                what = f"{name}() takes only a literal number"
                 raise Wrong(argument.place, what, _case_way_out(name, "number", arguments, argument))
             if kind not in wanted or argument.type != STRING:
                 continue
             if not isinstance(argument, Constant):
-                what = f"{name}() with a {wanted[kind]} that is not a literal"
+                what = f"{name}() takes only a literal {wanted[kind]}"
                 raise Wrong(argument.place, what, _case_way_out(name, kind, arguments, argument))
             if kind not in CHECKED:
                 continue

@@ -130,7 +130,7 @@ def assembled_window(group: Sequence[Expr]) -> Call | None:
     """The group key that is a hopping window or a session, or None."""
     windows = [key for key in group if pane(key) != key]
     if windows and (len(windows) > 1 or pane(windows[0]) in group):
-        raise Wrong(windows[0].place, "two windows in one GROUP BY", "Group by one of them.")
+        raise Wrong(windows[0].place, "GROUP BY has two windows", "Group by one of them.")
     assert not windows or isinstance(windows[0], Call)
     return windows[0] if windows else None  # type: ignore[return-value]
 

@@ -85,7 +85,7 @@ def interval(node: exp.Interval) -> Constant:
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
         text = f"-{value.this.name}"
     if unit == "quarter":
-        raise Wrong(span(node), "an interval of quarters, which Spark rejects", "Write INTERVAL 6 MONTHS.")
+        raise Wrong(span(node), "Spark rejects an interval of quarters", "Write INTERVAL 6 MONTHS.")
     if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*MICROSECONDS, "month", "year"):
         raise Wrong(span(node), "an interval is a whole number of one unit", ONE_UNIT)
     longest = {"year": LONGEST_SHIFT, "month": LONGEST_SHIFT * 12}.get(
@@ -108,7 +108,7 @@ def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
         factor = MICROSECONDS.get(unit.rstrip("s") if unit.rstrip("s") in MICROSECONDS else unit)
         if factor is None:
             way_out = "Write date_trunc('month', ts)." if of == "window" else "Write the gap in days."
-            raise Wrong(argument.place or place, f"{of}() of a {unit}, whose length varies", way_out)
+            raise Wrong(argument.place or place, f"{of}() does not take a {unit}, whose length varies", way_out)
         total += int(count) * factor
     if not pieces or re.sub(r"(-?\d+)\s*([a-z]+)", "", text.lower().removeprefix("interval")).strip():
         raise Wrong(argument.place or place, f"{text!r} is not a length of time", "Write window(ts, '1 hour').")
@@ -129,7 +129,7 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
         if left.type == DATE and not (months or whole_days):
             left = cast(left, TIMESTAMP, implicit=True)
         if left.type not in TIMES:
-            raise Wrong(place, f"{left.type} {operator} an interval", "Add intervals to times.")
+            raise Wrong(place, f"{operator} does not take {left.type} and an interval", "Add intervals to times.")
         return Call(f"{operator} interval", (left, right), left.type, place=place)
     if left.type in TIMES and right.type in TIMES and operator == "-":
         return _apart(left, right, place)
@@ -144,7 +144,7 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
         way_out = "Write CAST(… AS TIMESTAMP)." if right.type == DURATION else "Write ts + INTERVAL 5 MINUTES."
         if STRING in (left.type, right.type):
             way_out = "Write CAST(… AS TIMESTAMP), or AS DATE."
-        raise Wrong(place, f"{left.type} {operator} {right.type}", way_out)
+        raise Wrong(place, f"{operator} does not take {left.type} and {right.type}", way_out)
     return None
 
 
@@ -167,13 +167,13 @@ def cast_of(of: Expr, kind: Type, place: Place) -> Expr:
         way_out = (
             "Write CAST(… AS BIGINT), which is its seconds, or the days between two dates. Or write AS DECIMAL(20, 6)."
         )
-        raise Wrong(place, f"CAST of {of.type} to {kind}", way_out)
+        raise Wrong(place, f"{of.type} cannot be cast to {kind}", way_out)
     return cast(count if of.type == DAYS else calculate("*", count, number("0.000001"), place), kind)
 
 
 def _refuse_written(of: Expr, place: Place) -> None:
     if of.type == INTERVAL:
-        raise Wrong(of.place or place, "a number of a literal INTERVAL", "Write the number itself.")
+        raise Wrong(of.place or place, "a literal INTERVAL cannot be cast to a number", "Write the number itself.")
 
 
 _FIELDS = {
@@ -190,7 +190,7 @@ def field_of(of: Expr, field: str, place: Place) -> Expr:
     _refuse_written(of, place)
     if field not in _FIELDS or (of.type == DAYS and field != "day"):
         way_out = "Write CAST(a - b AS BIGINT), which is its seconds, or its days, of two dates."
-        raise Wrong(place, f"EXTRACT({field.upper()} …) of {of.type}", way_out)
+        raise Wrong(place, f"EXTRACT({field.upper()} …) does not take {of.type}", way_out)
     if of.type == DAYS:
         return cast(number_of(of), INT)
     within, unit, kind = _FIELDS[field]

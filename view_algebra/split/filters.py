@@ -85,7 +85,7 @@ def _asked(condition: Expr | None) -> bool:
 
 
 def _refuse(block: Select, aggregates: list[Aggregate]) -> None:
-    what = "a condition that other records answer, in"
+    what = "a condition cannot read other records in"
     if any(map(is_session, block.group or ())):
         way_out = "Put conditions on the records alone there, or filter the sessions in a view over this one."
         raise Wrong(block.place, f"{what} an aggregate of sessions", way_out)

@@ -240,7 +240,7 @@ def over_rows(block: Select) -> Select:
             if column.relation in streams:
                 if len(column.path) > 1:
                     way_out = "Select it under a name of its own in a subquery in FROM, and join that."
-                    raise Wrong(column.place, f"the field {'.'.join(column.path)} in LATERAL", way_out)
+                    raise Wrong(column.place, f"LATERAL cannot read the field {'.'.join(column.path)}", way_out)
                 streams[column.relation].column(column)
     block = rewritten(block, below)
     return _with_cells(block, streams) or _with_rows(block, streams)

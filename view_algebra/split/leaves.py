@@ -165,8 +165,8 @@ def cell_identity(block: Select) -> Identity:
         keys = kept_by(block)
         asked = next((key for key in keys if key.type.nested and key not in (block.group or ())), None)
         if asked is not None:
-            what = f"a subquery that asks about a value of type {asked.type}, next to groups"
-            raise Wrong(asked.place or block.place, what, "Ask in a view of rows, and group that.")
+            what = f"a subquery next to groups does not take a value of type {asked.type}"
+            raise Wrong(asked.place or block.place, what, "Write the subquery in a view of rows, and group that view.")
         window = assembled_window(keys)
         if window is not None:  # panes are looked up by their window, sessions by their group
             others, kept = tuple(key for key in keys if key != window), pane_key(window, block)
@@ -253,7 +253,7 @@ def _group_leaf(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kep
         )
     for key in group:
         if key.type.nested:
-            raise Wrong(key.place, f"different values of type {key.type}", "Take to_json(…) of them.")
+            raise Wrong(key.place, f"DISTINCT does not take values of type {key.type}", "Take to_json(…) of them.")
         if key.type.name == "BINARY":
             raise Wrong(key.place, "a key cannot be BINARY", "Take hex(…) of it.")
     names = Names()

@@ -321,7 +321,7 @@ def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> No
     """Raises `Wrong` for subqueries and conditions that cells of windows cannot answer."""
     asked = next(filter(is_asked, group), None)
     if asked is not None:
-        way_out = "Group by the columns that it names in a subquery in FROM, and ask around it."
+        way_out = "Group by the columns that it names in a subquery in FROM, and write it in the outer query."
         raise Wrong(asked.place or block.place, "GROUP BY has a subquery next to a window", way_out)
     if window not in group:
         way_out = "Put the window before GROUPING SETS, ROLLUP or CUBE."
@@ -333,7 +333,7 @@ def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> No
         raise Wrong(block.place, "WHERE of sessions has a subquery, or the clock", way_out)
     for part in walk(block.undecided):
         if hops(part) or (isinstance(part, Subquery) and part.correlated):
-            what = "a subquery in WHERE about hopping windows, or about the records in them"
+            what = "a subquery in WHERE cannot be correlated with hopping windows, or the records in them"
             raise Wrong(part.place or block.place, what, "Write it as k IN (SELECT k …).")
 
 

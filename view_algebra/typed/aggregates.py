@@ -111,7 +111,7 @@ def _settled(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.F
         return _from_scalars(call_)
     if call_.distinct:
         way_out = f"Write {COLLECTED_ONCE}(x)." if row.collects else "Write … WITHIN GROUP (ORDER BY x)."
-        raise Wrong(call_.place, f"{row.name}(DISTINCT …)", way_out)
+        raise Wrong(call_.place, f"{row.name}() does not take DISTINCT", way_out)
     first = node.expressions[0]
     value = operand(scope, first.expressions[0] if isinstance(first, exp.Distinct) else first)
     counts = f"{value} IS NOT NULL" + of_filter(scope, filter_)
@@ -164,7 +164,7 @@ def _spelled_list(call_: Aggregate, authors_call: _AuthorsCall, scope: Scope) ->
     name, value = call_.function, authors_call.value
     order, events = event_order(scope, call_.place, name, call_.arguments[:1])
     if any(isinstance(part, Subquery) for part in walk(call_.arguments[0])):
-        raise Wrong(call_.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
+        raise Wrong(call_.place, f"{name}() cannot contain a subquery", "Compute it in a subquery in FROM.")
     of_maps = call_.arguments[0].type.name == "MAP"  # Spark sorts maps only as their entries
     in_order = sorted_by(order, f"map_entries({value})" if of_maps else value, authors_call.counts)
     values = in_turn(in_order, "map_from_entries(s.v)" if of_maps else "s.v")
@@ -187,7 +187,7 @@ def _in_a_session(call_: Aggregate, node: exp.Anonymous, filter_: exp.Filter | N
     """count(DISTINCT …) in a session: Spark would count a value once per piece that it merges into the session."""
     if not AGGREGATES[call_.function].counts:
         way_out = "Leave DISTINCT out, or group by window(ts, …)."
-        raise Wrong(call_.place, f"{call_.function}(DISTINCT …) in a session", way_out)
+        raise Wrong(call_.place, f"{call_.function}() of a session does not take DISTINCT", way_out)
     texts = [operand(scope, e) for e in node.expressions[0].expressions]
     counts = " AND ".join(f"{value} IS NOT NULL" for value in texts) + of_filter(scope, filter_)
     alike = [_one_zero(value, e.type) for value, e in zip(texts, call_.arguments, strict=True)]
@@ -215,7 +215,7 @@ def sorted_list(arguments: Sequence[exp.Expr], scope: Scope) -> Expr | None:
     value = aggregate_.arguments[0]
     if value.type.nested and not of_scalars(value.type):
         way_out = "Leave it unsorted: collect_list() is in the order of the events."
-        what = f"a sorted list of values of type {value.type}, which Postgres sorts differently"
+        what = f"Postgres sorts values of type {value.type} differently"
         raise Wrong(aggregate_.place, what, way_out)
     once = scope.above or row.once  # else the list holds a value once per record
     events = () if once else event_order(scope, aggregate_.place, of=aggregate_.arguments[:1])[1]
@@ -318,7 +318,7 @@ def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
     filter_ = node.this if isinstance(node.this, exp.Filter) else None
     inner = node.this if filter_ is None else filter_.this
     if not isinstance(inner, exp.Anonymous) or inner.name.lower() not in BY_EVENT_ORDER:
-        raise Wrong(span(node), "IGNORE NULLS", "It goes after first_value(x) and last_value(x).")
+        raise Wrong(span(node), "IGNORE NULLS does not go here", "It goes after first_value(x) and last_value(x).")
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
     result = _first_or_last(inner.name.lower(), inner, scope, when, ignores_nulls=True)
     where = of_filter(scope, filter_, " FILTER (WHERE ", ")")
@@ -365,7 +365,7 @@ def within_group(
         raise Wrong(place, "WITHIN GROUP takes one column", "Write WITHIN GROUP (ORDER BY x).")
     if row is None or not row.within_group:
         way_out = "It goes with percentile_cont, percentile_disc, mode and listagg."
-        raise Wrong(place, f"{call_.name.lower()}() WITHIN GROUP", way_out)
+        raise Wrong(place, f"{call_.name.lower()}() does not take WITHIN GROUP", way_out)
     value, name = keys[0].this, row.name
     operands = [scope.edits.copy(part) for part in (value, *nodes)]
     result = replace(aggregate(name, _call(name, *operands), scope, when), place=place)
@@ -373,7 +373,7 @@ def within_group(
         scope.edits.adopt(part, copy)
     if keys[0].args.get("desc"):
         if row.from_the_top:
-            raise Wrong(place, f"{name}() in descending order", row.from_the_top)
+            raise Wrong(place, f"{name}() does not take a descending order", row.from_the_top)
         share = Decimal(1) - Decimal(str(getattr(result.arguments[1], "value", 0)))
         result = replace(result, arguments=(result.arguments[0], number(str(share))))
     return result
@@ -485,7 +485,7 @@ def map_from_entries(node: exp.Anonymous, scope: Scope) -> Expr:
     fields = () if listed.type.element is None else listed.type.element.fields
     if len(fields) != 2 or fields[0][1] != STRING or not_in_json(fields[1][1]) is not None:
         way_out = "Write map_from_entries(collect_list(struct(name, x))), where the name is a STRING."
-        raise Wrong(place, f"map_from_entries() of {listed.type}", way_out)
+        raise Wrong(place, f"map_from_entries() does not take {listed.type}", way_out)
     name = spark_name(fields[0][0])
     text = scope.written(list_) if of_groups is None else f"sort_array({scope.written(list_)})"
     scope.edits.spell(node, f"map_from_entries(filter({text}, e -> e.{name} IS NOT NULL))")
@@ -558,7 +558,7 @@ def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:
     order, name = node.expressions[0], node.name.lower()
     value, keys, place = order.this, order.expressions, span(node)
     if isinstance(value, exp.Distinct):
-        raise Wrong(place, f"{name}(DISTINCT … ORDER BY …)", "Write sort_array(collect_set(x)).")
+        raise Wrong(place, f"{name}() does not take DISTINCT with ORDER BY", "Write sort_array(collect_set(x)).")
     falls = {bool(key.args.get("desc")) for key in keys}
     if len(falls) > 1 or any(bool(key.args.get("nulls_first")) == bool(key.args.get("desc")) for key in keys):
         way_out = (

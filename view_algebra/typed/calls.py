@@ -51,7 +51,9 @@ def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -
         nodes = nodes[0].expressions
     star = len(nodes) == 1 and isinstance(nodes[0], exp.Star)
     if star and (distinct or not row.counts):
-        raise Wrong(place, f"{name}({'DISTINCT ' if distinct else ''}*)", f"Name the column: {name}(amount).")
+        raise Wrong(
+            place, f"{name}() does not take {'DISTINCT ' if distinct else ''}*", f"Name the column: {name}(amount)."
+        )
     arguments = () if star else tuple(as_number(row, resolved(a, scope)) for a in nodes)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (row.counts and not star and not arguments):
@@ -66,9 +68,9 @@ def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -
     if row.counts and not distinct and always:
         arguments = ()
     if distinct and any(argument.type in (VOID, INTERVAL) for argument in arguments):
-        raise Wrong(place, f"{name}(DISTINCT …) of a constant", "Leave it out, or name a column.")
+        raise Wrong(place, f"{name}(DISTINCT …) does not take a constant", "Leave it out, or name a column.")
     if distinct and row.arguments[0] > 1:
-        raise Wrong(place, f"{name}(DISTINCT …) of pairs", "Take DISTINCT rows in a subquery first.")
+        raise Wrong(place, f"{name}(DISTINCT …) does not take pairs", "Take DISTINCT rows in a subquery first.")
     distinct = distinct and not (row.once or row.sub_key)  # these keep a value once anyway
     if row.over is not None:
         arguments = (arguments[0], *parameters(row, arguments[1:], place))
@@ -94,9 +96,9 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called
     """Refuses an argument that the aggregate does not accept. `called` is the name that the author wrote."""
     place = argument.place or place
     if any(isinstance(e, Aggregate) for e in walk(argument)):
-        raise Wrong(place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
+        raise Wrong(place, "an aggregate cannot contain an aggregate", "Aggregate in a subquery first.")
     if any(isinstance(e, Windowed) for e in walk(argument)):
-        raise Wrong(place, "a window function inside an aggregate", "Compute it in a subquery first.")
+        raise Wrong(place, "an aggregate cannot contain a window function", "Compute it in a subquery first.")
     if not row.accepts(argument.type) and not (row.lengths and argument.type in LENGTHS):
         way_out = {**row.instead, "BINARY": "Write {0}(hex(…))."}.get(
             argument.type.name, "Write {0}(CAST(… AS …)) with a type that it takes."
@@ -117,10 +119,10 @@ def parameters(row: AggregateFunction, arguments: Sequence[Expr], place: Place) 
     if row.parameter == "error":
         if any(e.type.integral or not 0 < share <= GREATEST_ERROR for e, share in zip(literals, shares, strict=True)):
             way_out = f"Write {name}(x, 0.05), or count(DISTINCT x), which is exact."
-            raise Wrong(place, f"{name}() with a relative error of {literals[0].value}", way_out)
+            raise Wrong(place, f"{name}() does not take a relative error of {literals[0].value}", way_out)
         registers = registers_for(shares[0]) if shares else DEFAULT_REGISTERS
         if registers > MOST_REGISTERS:
-            raise Wrong(place, "a relative error of less than 0.41 %", "Write count(DISTINCT x), which is exact.")
+            raise Wrong(place, "a relative error is at least 0.41 %", "Write count(DISTINCT x), which is exact.")
         return (Constant(str(registers), BIGINT),)
     if any(not 0 <= share <= 1 for share in shares):
         raise Wrong(
@@ -140,9 +142,9 @@ def time_window(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     time = arguments[0]
     if time.type != TIMESTAMP:
         way_out = f"Write {_call_of_time('window', time, '1 hour')}."
-        raise Wrong(time.place or place, f"window() over {time.type}", way_out)
+        raise Wrong(time.place or place, f"window() does not take {time.type}", way_out)
     if any(length.type == INTERVAL for length in arguments[1:]):
-        raise Wrong(place, "window() with an INTERVAL, which Spark refuses", "Write it as text: window(ts, '1 hour').")
+        raise Wrong(place, "Spark refuses window() with an INTERVAL", "Write it as text: window(ts, '1 hour').")
     lengths = [microseconds(a, place) for a in arguments[1:]]
     size, slide = lengths[0], lengths[1] if len(lengths) > 1 else lengths[0]
     offset = lengths[2] if len(lengths) > 2 else 0
@@ -156,7 +158,7 @@ def time_window(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         )
     if size // math.gcd(size, slide) > MOST_PANES:
         raise Wrong(
-            place, f"a window of more than {MOST_PANES:,} panes", "Choose a slide that the length is a multiple of."
+            place, f"a window cannot have more than {MOST_PANES:,} panes", "Choose a slide that divides the length."
         )
     lengths = [size, offset % slide, *([slide] if slide != size else [])]
     literals = tuple(Constant(str(length), BIGINT) for length in lengths)
@@ -196,10 +198,10 @@ def _session_window(arguments: list[Expr], place: Place) -> Expr:
     time, gap = arguments
     if time.type != TIMESTAMP:
         way_out = f"Write {_call_of_time('session_window', time, '30 minutes')}."
-        raise Wrong(time.place or place, f"session_window() over {time.type}", way_out)
+        raise Wrong(time.place or place, f"session_window() does not take {time.type}", way_out)
     if gap.type != STRING:
         raise Wrong(
-            gap.place or place, f"session_window() with a gap of type {gap.type}", "Write it as text: '30 minutes'."
+            gap.place or place, f"the gap of session_window() cannot be {gap.type}", "Write it as text: '30 minutes'."
         )
     if isinstance(gap, Constant):
         if microseconds(gap, place, "session_window") <= 0:
@@ -213,12 +215,12 @@ def refuse_aggregates(expression: Expr, where: str, way_out: str) -> None:
     refuse_windowed(expression, where)
     for part in walk(expression):
         if isinstance(part, Aggregate):
-            raise Wrong(part.place, f"{part.function}() in {where}", way_out)
+            raise Wrong(part.place, f"{where} cannot contain {part.function}()", way_out)
 
 
 def refuse_windowed(expression: Expr, where: str) -> None:
     """Refuses window functions in a place that cannot have them."""
     for part in walk(expression):
         if isinstance(part, Windowed):
-            what = f"{part.function}() OVER (…) in {where}"
+            what = f"{where} cannot contain {part.function}() OVER (…)"
             raise Wrong(part.place, what, "Compute it in a subquery, and filter outside.")

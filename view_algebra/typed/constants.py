@@ -52,14 +52,16 @@ def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, plac
     """VALUES. Each column has the common type of its values."""
     widths = sorted({len(row) for row in rows})
     if len(widths) > 1:
-        raise Wrong(place, f"rows of {widths[0]} and {widths[-1]} columns", "Give every row the same columns.")
+        raise Wrong(place, f"the rows have {widths[0]} and {widths[-1]} columns", "Give every row the same columns.")
     names = names or [f"col{number}" for number in range(1, widths[0] + 1)]
     refuse_other_number(names, widths[0], place)
     for value in (value for row in rows for value in row):
         if any(isinstance(part, (Aggregate, Windowed, Subquery)) for part in walk(value)):
             raise Wrong(value.place or place, "VALUES takes constants", "Put it into a subquery of its own in FROM.")
         if value.type.nested or value.type.length or value.type.name == "BINARY":
-            raise Wrong(value.place or place, f"{value.type} in VALUES", "Put each of its parts into a column.")
+            raise Wrong(
+                value.place or place, f"VALUES does not take {value.type}", "Put each of its parts into a column."
+            )
     kinds = [_meeting(column, place) for column in zip(*rows, strict=True)]
     typed = tuple(tuple(cast(v, kind, implicit=True) for v, kind in zip(row, kinds, strict=True)) for row in rows)
     return Constants(typed, alias, tuple(zip(names, kinds, strict=True)), place)
@@ -194,7 +196,7 @@ def joined(join: Joined) -> Relation:
     if rows is None:
         return join
     if kind in ("RIGHT", "FULL"):
-        what = f"a {join.kind} JOIN of records that keeps constants which no record meets"
+        what = f"a {join.kind} JOIN of records cannot keep constants that match no record"
         way_out = (
             "Aggregate the records in a subquery with GROUP BY, and join that:"
             " … JOIN (SELECT CAST(ts AS DATE) AS day, count(*) AS n FROM s GROUP BY 1) AS r ON r.day = days.day."
@@ -202,7 +204,7 @@ def joined(join: Joined) -> Relation:
         raise Wrong(join.place, what, way_out)
     names = [name for name, _ in _columns(other)]
     if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise Wrong(other.place, "constants without column names of their own", "Write … AS names(code, name).")
+        raise Wrong(other.place, "constants need column names of their own", "Write … AS names(code, name).")
     element = Type("STRUCT", fields=_columns(other))
     argument: Expr = Call("array", tuple(_struct(names, row, element) for row in rows), Type("ARRAY", element=element))
     if join.condition is not None:

@@ -64,7 +64,7 @@ def event_order(
     one = BY_EVENT_ORDER.get(function, "max_by")
     if function and scope.rows.records is not None and sorting(scope.rows.records, scope.context.sortings):
         way_out = f"Leave its ORDER BY out, or write {one}(x, t), or listagg(x) WITHIN GROUP (ORDER BY t)."
-        raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
+        raise Wrong(place, f"{function}() cannot go by the order of a subquery", way_out)
     way_out = f"Write {one}(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
     if isinstance(scope.rows.relation, Joined):
         of_join = _join_order(scope.rows.relation, scope.context, place)

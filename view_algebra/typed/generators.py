@@ -31,7 +31,9 @@ def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Gen
         raise Wrong(place, not_taken(node.name, len(arguments)), f"Write {node.name}(tags).")
     if is_empty(arguments[0]):
         raise Wrong(
-            place, f"{node.name}() of an empty array", "Name what it may hold: explode(coalesce(tags, array()))."
+            place,
+            f"{node.name}() does not take an empty array",
+            "Name what it may hold: explode(coalesce(tags, array())).",
         )
     return _generator(node.name, arguments[0], names, alias, place)
 
@@ -71,7 +73,7 @@ def _generator(function: str, argument: Expr, names: list[str], alias: str, plac
         defaults, types = [name for name, _ in kind.element.fields], [of for _, of in kind.element.fields]
     chosen_names = names or defaults
     if len(chosen_names) != len(types):
-        reason = f"{len(chosen_names)} column names, but {name}() has {len(types)}"
+        reason = f"there are {len(chosen_names)} column names, but {name}() has {len(types)}"
         raise Wrong(place, reason, "Name each column after AS.")
     columns = tuple(zip(chosen_names, types, strict=True))
     return Generator(argument, columns, positions, name.endswith("_outer"), alias, place, fields=fields)
@@ -82,7 +84,7 @@ def _stacked(arguments: Sequence[Expr], place: Place) -> Expr:
     count = arguments[0] if arguments else None
     rows = int(count.value or 0) if isinstance(count, Constant) and count.type == INT else 0
     if rows < 1 or len(arguments) == 1 or (len(arguments) - 1) % rows:
-        raise Wrong(place, "stack() of rows that are not as long as each other", "Write stack(2, 'a', a, 'b', b).")
+        raise Wrong(place, "the rows of stack() differ in length", "Write stack(2, 'a', a, 'b', b).")
     width = (len(arguments) - 1) // rows
     columns = [_column(arguments[1 + n :: width], place) for n in range(width)]
     kind = Type("STRUCT", fields=tuple((f"col{n}", column[0].type) for n, column in enumerate(columns)))
@@ -109,5 +111,5 @@ def _column(values: Sequence[Expr], place: Place) -> list[Expr]:
     """Values of one type, cast explicitly because Spark requires it there."""
     kinds = list(dict.fromkeys(v.type for v in values if v.type != VOID)) or [STRING]
     if len(kinds) > 1:
-        raise Wrong(place, f"stack() of {kinds[0]} and {kinds[1]}", f"Write CAST(… AS {kinds[0]}).")
+        raise Wrong(place, f"stack() mixes {kinds[0]} with {kinds[1]}", f"Write CAST(… AS {kinds[0]}).")
     return [saying_its_type(cast(v, kinds[0], implicit=True)) for v in values]

@@ -81,13 +81,13 @@ def groups_of(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tup
     """The columns of GROUP BY, and its groupings if it has several."""
     every = node.args.get("all")
     if every is False or (every and node.expressions):
-        raise Wrong(span(node), "GROUP BY DISTINCT, or ALL next to columns", "Write GROUP BY a, b.")
+        raise Wrong(span(node), "GROUP BY does not take DISTINCT, or ALL next to columns", "Write GROUP BY a, b.")
     key = partial(_key, scope=scope, outputs=outputs)
     sets = sets_of(node, key)
     nested = None if sets is None else next((k for k in keys_of(node, key) if _is_nested_key(k.type)), None)
     if nested is not None:
         way_out = "Group by its fields." if is_key(nested.type) else "Group by to_json(…) of it."
-        raise Wrong(nested.place or span(node), f"{nested.type} among several groupings", way_out)
+        raise Wrong(nested.place or span(node), f"several groupings do not take {nested.type}", way_out)
     return (_group(node, scope, outputs) if sets is None else keys_of(node, key)), sets
 
 
@@ -120,11 +120,13 @@ def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
     refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
     if key.type.nested and not _is_nested_key(key.type) and not (key.type == WINDOW and scope.above):
         way_out = "Group by its fields, or by to_json(…)." if key.type.fields else "Group by to_json(…) of it."
-        raise Wrong(span(item), f"a group key of type {key.type}", way_out)
+        raise Wrong(span(item), f"a group key cannot be of type {key.type}", way_out)
     if key.type.session:
-        raise Wrong(span(item), "GROUP BY the sessions of a subquery", OVERLAPPING)
+        raise Wrong(span(item), "GROUP BY does not take the sessions of a subquery", OVERLAPPING)
     if key.type.name == "BINARY":
-        raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…), or by decode(…, 'UTF-8') of a text.")
+        raise Wrong(
+            span(item), "a group key cannot be of type BINARY", "Group by hex(…), or by decode(…, 'UTF-8') of a text."
+        )
     return None if isinstance(key, Constant) else key
 
 
@@ -155,17 +157,17 @@ def windows_of(node: exp.Select, scope: Scope) -> dict[str, Expr]:
     windows = [window for item in items if (window := _time_window(meant_by(item, node))) is not None]
     calls = {expression(window, scope): window for window in windows}
     if len(calls) > 1:
-        raise Wrong(span([*calls.values()][-1]), "two windows in one GROUP BY", "Group by one of them.")
+        raise Wrong(span([*calls.values()][-1]), "GROUP BY has two windows", "Group by one of them.")
     return {window.name.lower(): key for key, window in calls.items()}
 
 
 def _no_column(item: exp.Tuple) -> Wrong:
     """The refusal of GROUP BY (a, b), or of no columns."""
     if item.expressions:
-        return Wrong(span(item), "columns of GROUP BY in parentheses", "Write them without: GROUP BY a, b.")
+        return Wrong(span(item), "GROUP BY does not take columns in parentheses", "Write them without: GROUP BY a, b.")
     alone = len(typed(exp.Group, item.find_ancestor(exp.Group)).expressions) == 1
     place = span(item.find_ancestor(exp.Select) or item)
-    return Wrong(place, "GROUP BY ()", "Leave GROUP BY out." if alone else "Leave () out.")
+    return Wrong(place, "GROUP BY () is not served", "Leave GROUP BY out." if alone else "Leave () out.")
 
 
 def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:
@@ -206,7 +208,7 @@ def sets_of(node: exp.Group, key: Key) -> Sets | None:
             for parts in product(*(_sets(item, key) for item in lists))
         ]
     if len(groupings) > MOST_SETS:
-        raise Wrong(span(node), f"{len(groupings)} groupings", f"Name up to {MOST_SETS} of them with GROUPING SETS.")
+        raise Wrong(span(node), f"there are {len(groupings)} groupings", f"Name up to {MOST_SETS} with GROUPING SETS.")
     return groupings
 
 
@@ -216,7 +218,7 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
     ):
         raise Wrong(
             span(node),
-            f"() in {node.key.upper()}",
+            f"{node.key.upper()} does not take ()",
             f"Leave it out. {node.key.upper()} already has a group of all rows.",
         )
     items = [_columns_of_a_set(item, key) for item in node.expressions if not _nests(item)]
@@ -266,7 +268,7 @@ def _columns_of_a_set(item: exp.Expr, key: Key) -> list[Expr]:
     columns = []
     for node in item.expressions if isinstance(item, exp.Tuple) else [item]:
         if not (column := _columns([node], key)):
-            raise Wrong(span(node), "a constant among groupings", _UNITED)
+            raise Wrong(span(node), "several groupings do not take a constant", _UNITED)
         columns += column
     return columns
 
@@ -322,7 +324,7 @@ def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
         if column not in left_out:
             raise Wrong(
                 column.place or call.place,
-                f"{call.function}() of a column that is not in GROUP BY",
+                f"{call.function}() names a column that is not in GROUP BY",
                 "Name one that is.",
             )
         bit: Expr = Field(_GROUPED, (left_out[column],), TINYINT, bound=1)
@@ -339,10 +341,10 @@ def exploded_groups(block: Select, exploding: Generator) -> Select:
     of_groups = block.group or any(isinstance(e, Aggregate) for e in walk(exploding.argument))
     if not of_groups or any(_is_generated(e, exploding) for key in block.group or () for e in walk(key)):
         way_out = "Write FROM … LATERAL VIEW explode(tags) t AS tag, and GROUP BY tag."
-        raise Wrong(exploding.place, "explode() of records among columns of groups", way_out)
+        raise Wrong(exploding.place, "explode() of records cannot stand among columns of groups", way_out)
     if block.having is not None:
         way_out = "Group in a subquery in FROM, and explode its columns outside."
-        raise Wrong(exploding.place, "explode() among columns next to HAVING, which Spark refuses", way_out)
+        raise Wrong(exploding.place, "Spark refuses explode() among columns next to HAVING", way_out)
     own = (o.expression for o in block.outputs if not _is_generated(o.expression, exploding))
     names = {e: f"column_{n}" for n, e in enumerate(dict.fromkeys([*own, exploding.argument]))}
     outputs = tuple(Output(name, e) for e, name in names.items())
@@ -353,9 +355,7 @@ def exploded_groups(block: Select, exploding: Generator) -> Select:
             return Field(_GROUPED, (names[part],), part.type, place=part.place)
         if isinstance(part, (Aggregate, Field)) and not _is_generated(part, exploding):
             way_out = "Group in a subquery in FROM, and order outside."
-            raise Wrong(
-                part.place or block.place, "ORDER BY something that is not a column, next to explode()", way_out
-            )
+            raise Wrong(part.place or block.place, "ORDER BY takes only columns next to explode()", way_out)
         return None
 
     rows = rewritten(replace(block, relation=None, where=None, group=None, having=None), read)
@@ -434,7 +434,7 @@ def in_every_window(block: Select) -> Select:
         return block
     window, *more = hopping
     if more:
-        raise Wrong(more[0].place, "two hopping windows of one record", "Select one of them.")
+        raise Wrong(more[0].place, "SELECT has two hopping windows of one record", "Select one of them.")
     starts = Call("hops", window.arguments, Type("ARRAY", element=TIMESTAMP), place=window.place)
     generator = Generator(starts, (("start", TIMESTAMP),), False, False, _EVERY_WINDOW, window.place)
 

@@ -234,7 +234,7 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Ex
         if column is not None:
             return column[1]
         candidates = [name for name, _ in relations[names[0].lower()]]
-        raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[1], candidates))
+        raise Wrong(place, f"there is no column {'.'.join(names)}", suggestion(names[1], candidates))
     hits = [
         column for alias, columns in relations.items() if (column := _column(alias, names, columns, place)) is not None
     ]
@@ -248,10 +248,12 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Ex
             way_out = (
                 f"Select {names[0]} in the subquery as well. An order does not need it: ties are broken without it."
             )
-            raise Wrong(place, f"no column {names[0]}", way_out)
+            raise Wrong(place, f"there is no column {names[0]}", way_out)
         other = other or _under_another_alias(names, relations)
         raise Wrong(
-            place, f"no column {'.'.join(names)}", f"Write {other}." if other else suggestion(names[0], candidates)
+            place,
+            f"there is no column {'.'.join(names)}",
+            f"Write {other}." if other else suggestion(names[0], candidates),
         )
     return hits[0][1]
 
@@ -336,7 +338,7 @@ def refuse_alike(columns: Columns, place: Place) -> None:
     lower = [column.lower() for column, _ in columns]
     for column in lower:
         if not column:
-            raise Wrong(place, "a column without a name", "Write … AS name in the subquery.")
+            raise Wrong(place, "a column has no name", "Write … AS name in the subquery.")
         if lower.count(column) > 1:
             way_out = "Give the subquery's columns different names."
             raise Wrong(place, f"{column} is ambiguous: several columns have this name", way_out)
@@ -623,7 +625,7 @@ def refuse_other_number(names: Sequence[str], columns: int, place: Place) -> Non
     """Refuses a list of names that is longer or shorter than the list of columns."""
     if len(names) != columns:
         named = f"{len(names)} name" if len(names) == 1 else f"{len(names)} names"
-        raise Wrong(place, f"{columns} columns, but {named}", "Name every column.")
+        raise Wrong(place, f"there are {columns} columns, but {named}", "Name every column.")
 
 
 def untyped(relation: Relation, columns: Columns) -> Columns:

@@ -112,7 +112,7 @@ def _name(item: exp.Expr, number: int) -> str:
 def _pairs(arguments: Sequence[Expr], name: str, place: Place) -> tuple[list[str], list[Expr]]:
     keys = [key.value for key in arguments[::2] if isinstance(key, Constant) and key.type == STRING]
     if len(arguments) % 2 or len(keys) * 2 != len(arguments) or None in keys:
-        raise Wrong(place, f"{name}() with keys that are not literal texts", f"Write {name}('a', x, 'b', y).")
+        raise Wrong(place, f"{name}() takes only literal texts as keys", f"Write {name}('a', x, 'b', y).")
     return [key for key in keys if key is not None], list(arguments[1::2])
 
 
@@ -172,7 +172,7 @@ def _folded(array: Expr, node: exp.Anonymous, scope: Scope) -> Expr:
     if merge.type != start.type:
         of_decimals = merge.type.name == "DECIMAL"  # these widen with any start value
         kind = decimal(MAX_PRECISION, max(start.type.scale, merge.type.scale)) if of_decimals else merge.type
-        reason = f"{node.name.lower()}() that starts with {start.type} and continues with {merge.type}"
+        reason = f"{node.name.lower()}() starts with {start.type} and continues with {merge.type}"
         raise Wrong(place, reason, f"Write {folded_as(node, kind.spark)}.")
     finish = [_lambda(node, [start.type], scope) for node in nodes[2:]]
     return Call("aggregate", (array, start, merge, *finish), finish[0].type if finish else start.type, place=place)
@@ -181,9 +181,9 @@ def _folded(array: Expr, node: exp.Anonymous, scope: Scope) -> Expr:
 def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, fewest: int = 1) -> Call:
     place = span(node)
     if not isinstance(node, exp.Lambda) or not fewest <= len(node.expressions) <= len(types):
-        raise Wrong(place, "a lambda is wanted here", "Write x -> …." if fewest == 1 else "Write (a, x) -> ….")
+        raise Wrong(place, "this argument must be a lambda", "Write x -> …." if fewest == 1 else "Write (a, x) -> ….")
     if node.this.find(exp.Query) is not None:
-        raise Wrong(place, "a subquery in a lambda", "Compute it outside.")
+        raise Wrong(place, "a lambda cannot contain a subquery", "Compute it outside.")
     depth = len(scope.variables) + 1  # a unique name hides no column
     variables = {
         variable.name.lower(): Field(VARIABLE, (f"{variable.name} {depth}",), kind)
@@ -193,7 +193,7 @@ def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, fewest: int = 1
     for part in walk(body):
         of_time = isinstance(part, Call) and part.function in _WINDOWS
         if of_time or isinstance(part, (Aggregate, Windowed, Subquery)):
-            raise Wrong(part.place or place, "more than columns and functions in a lambda", "Compute it outside.")
+            raise Wrong(part.place or place, "a lambda contains only columns and functions", "Compute it outside.")
     return Call("lambda", (*variables.values(), body), body.type, place=place)
 
 
@@ -269,7 +269,7 @@ def _refuse_parts(block: Select, apart: set[Expr]) -> None:
         if part in group or isinstance(part, Aggregate):
             return part
         if part in inner:
-            raise Wrong(part.place, "a part of a struct that is grouped by", "Group by it as well.")
+            raise Wrong(part.place, "GROUP BY has the struct, but not this part of it", "Group by it as well.")
         return None
 
     for expression in above_group(block):

@@ -36,7 +36,7 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
         raise Wrong(
             place,
-            "OVER with a window that is not named in this block, or with more than its name",
+            "OVER takes the name of a window of this block, and nothing next to it",
             "Write it out: OVER (ORDER BY …).",
         )
     inner: exp.Expr = node.this
@@ -44,11 +44,11 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):
         inner = inner.this
     if isinstance(inner, exp.Filter):
-        raise Wrong(place, "FILTER before OVER, which Spark does not run", f"Write {filtered_over(node)}.")
+        raise Wrong(place, "Spark does not run FILTER before OVER", f"Write {filtered_over(node)}.")
     if isinstance(inner, exp.WithinGroup):
         inner = _share_of(inner, place, scope)
     if not isinstance(inner, exp.Anonymous):
-        raise Wrong(place, "OVER after something that is not a function", "Write f(x) OVER (…).")
+        raise Wrong(place, "OVER follows something that is not a function", "Write f(x) OVER (…).")
     name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
     name, nodes = _NAMED_OVER.get(name, name), inner.expressions
     if name in ("first_value", "last_value") and len(nodes) == 2 and isinstance(nodes[1], exp.Boolean):
@@ -60,7 +60,7 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     partition = tuple(resolved(e, scope) for e in node.args.get("partition_by") or [])
     order = tuple(sort_keys(node, scope, ()))
     if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
-        raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
+        raise Wrong(place, f"{name}() needs ORDER BY", f"Write {name}() OVER (ORDER BY …).")
     refuse_partition_by_maps(partition, place)
     _refuse_inside(arguments, partition, order, place)
     if ignores_nulls:
@@ -92,14 +92,14 @@ def _arguments(
     if name in WINDOW_FUNCTIONS:
         return _window_arguments(name, tuple(resolved(a, scope) for a in nodes), span(node))
     way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
-    raise Wrong(span(node), f"{name}() OVER (…)", way_out)
+    raise Wrong(span(node), f"{name}() does not take OVER (…)", way_out)
 
 
 def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place) -> None:
     """Refuses a window function inside another one: Spark computes both in two steps, Postgres cannot."""
     inside = (*arguments, *partition, *(key.expression for key in order))
     if any(isinstance(part, Windowed) for expression in inside for part in walk(expression)):
-        raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")
+        raise Wrong(place, "a window function cannot contain another", "Compute the inner one in a subquery in FROM.")
 
 
 def _share_of(node: exp.WithinGroup, place: Place, scope: Scope) -> exp.Expr:
@@ -107,7 +107,7 @@ def _share_of(node: exp.WithinGroup, place: Place, scope: Scope) -> exp.Expr:
     key, *more = node.expression.expressions
     name = SYNONYMS.get(node.this.name.lower(), "")
     if more or key.args.get("desc") or not name or AGGREGATES[name].parameter != "shares":
-        raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
+        raise Wrong(place, "OVER follows WITHIN GROUP", "Compute it with GROUP BY in a subquery, and join that.")
     return exp.Anonymous(this=name, expressions=[scope.edits.copy(part) for part in _parts_of(node)])
 
 
@@ -131,7 +131,7 @@ def _aggregate_over(name: str, node: exp.Anonymous, scope: Scope) -> Aggregate:
     for argument in arguments:
         if argument.type.name == "STRUCT" and row.accepts(argument.type) and not row.counts:
             way_out = "Compute it with GROUP BY in a subquery, and join that."
-            raise Wrong(argument.place or place, f"{name}() OVER (…) of {argument.type}", way_out)
+            raise Wrong(argument.place or place, f"{name}() OVER (…) does not take {argument.type}", way_out)
         if not row.accepts(argument.type):
             raise Wrong(
                 argument.place or place, f"{name}() does not take {argument.type}", f"Write {name}(CAST(… AS …))."
@@ -165,7 +165,7 @@ def _window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> t
         whole = value.type.name == "DECIMAL" and default.type.integral
         met = meet((value, cast(default, value.type) if whole else default), place, f"{name}()")
         if met[0].type != value.type:
-            reason = f"the default of {name}() is {default.type}, its value {value.type}"
+            reason = f"the default of {name}() is {default.type}, but its value is {value.type}"
             raise Wrong(default.place or place, reason, f"Write CAST(… AS {value.type}).")
         arguments = (value, offset, met[1])
     return arguments, gives if isinstance(gives, Type) else arguments[0].type
@@ -176,9 +176,9 @@ def _refuse_nulls_left_out(name: str, arguments: Sequence[Expr], place: Place) -
     if name in ("lag", "lead") and any(isinstance(a, Constant) and a.value != "1" for a in arguments[1:2]):
         next_one = f"CASE WHEN x IS NOT NULL THEN {name}(x) IGNORE NULLS OVER (…) END AS y"
         way_out = f"Write {name}(y) IGNORE NULLS OVER (…) over a subquery with {next_one}, once for each further place."
-        raise Wrong(place, f"{name}() … IGNORE NULLS", way_out)
+        raise Wrong(place, f"{name}() takes IGNORE NULLS only with a distance of 1", way_out)
     if name not in ("first_value", "last_value", "lag", "lead"):
-        raise Wrong(place, f"{name}() … IGNORE NULLS", "Filter the NULLs in a subquery, which leaves out their rows.")
+        raise Wrong(place, f"{name}() does not take IGNORE NULLS", "Leave out rows with NULL in a subquery.")
 
 
 def _frame(node: exp.Window, order: Sequence[Order]) -> str:
@@ -188,7 +188,7 @@ def _frame(node: exp.Window, order: Sequence[Order]) -> str:
         return ""
     kind = str(spec.args.get("kind") or "ROWS").upper()
     if kind not in ("ROWS", "RANGE"):
-        raise Wrong(span(spec) or span(node), f"a frame of {kind}", "Use ROWS, or a RANGE.")
+        raise Wrong(span(spec) or span(node), f"a frame of {kind} is not served", "Use ROWS, or a RANGE.")
     bounds = []
     if len({unit.name.lower().rstrip("s") for unit in spec.find_all(exp.Var)}) > 1:  # Spark refuses two units
         raise Wrong(span(spec) or span(node), "the bounds of RANGE have two units", "Write both in the smaller one.")
@@ -206,11 +206,11 @@ def _frame(node: exp.Window, order: Sequence[Order]) -> str:
             bounds.append(f"{_span_of_numbers(value.name, order, span(node))} {direction}".strip().upper())
         else:
             way_out = "Use whole numbers, or RANGE with an INTERVAL."
-            raise Wrong(span(spec) or span(node), f"a {kind} frame over values", way_out)
+            raise Wrong(span(spec) or span(node), f"the bounds of {kind} must be literals", way_out)
     refuse_bounds(spec, kind, bool(order), span(spec) or span(node))
     first, last = (_distance(bound) for bound in bounds)
     if first > last or first == math.inf or last == -math.inf:
-        raise Wrong(span(spec) or span(node), "a frame that ends before it begins", "Write its first row first.")
+        raise Wrong(span(spec) or span(node), "a frame cannot end before it begins", "Write its first row first.")
     return f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"
 
 
@@ -225,10 +225,10 @@ def _span_of_numbers(length: str, order: Sequence[Order], place: Place) -> str:
     """The reach of a RANGE frame over numbers or dates, as Postgres writes it."""
     kind = order[0].expression.type if len(order) == 1 else None
     if kind is not None and int(length) >= _BEYOND.get(kind.name, 10 ** (kind.precision - kind.scale or 18)):
-        raise Wrong(place, f"a RANGE of {length} over {kind}, which has no such number", "Write a smaller one.")
+        raise Wrong(place, f"{kind} does not have the number {length} of RANGE", "Write a smaller one.")
     if kind is None or not (kind.numeric or kind == DATE):
         way_out = "Write ORDER BY n RANGE BETWEEN 10 PRECEDING AND CURRENT ROW, over a number or a date."
-        raise Wrong(place, "a RANGE of numbers over another order than by one number", way_out)
+        raise Wrong(place, "a RANGE of numbers needs an order by one number", way_out)
     return f"interval '{length} days'" if kind == DATE else length
 
 
@@ -241,7 +241,7 @@ def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
     kind, unit = order[0].expression.type if len(order) == 1 else None, str(length.value).split(" ")[-1]
     if kind not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
         way_out = "Write ORDER BY ts RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND CURRENT ROW."
-        raise Wrong(place, "a RANGE of time over another order than by one time", way_out)
+        raise Wrong(place, "a RANGE of time needs an order by one time", way_out)
     if unit in ("month", "quarter", "year") or (kind == DATE and unit not in ("day", "week")):
         way_out = "Write it in days."
         if unit in ("month", "quarter", "year"):  # these vary in length
@@ -249,7 +249,7 @@ def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
                 "Write it in days, or join each row with those that it reaches:"
                 " ON b.k = a.k AND b.ts BETWEEN a.ts - INTERVAL 1 MONTH AND a.ts, and aggregate by GROUP BY."
             )
-        raise Wrong(place, f"a RANGE in {unit}s over a {kind}", way_out)
+        raise Wrong(place, f"a RANGE over {kind} does not take {unit}s", way_out)
     if str(length.value).startswith("-"):
         raise Wrong(place, "RANGE needs a positive interval", "Write a positive interval, and PRECEDING or FOLLOWING.")
     return f"interval '{microseconds(length, place)} microseconds'"

@@ -102,7 +102,7 @@ def query(node: exp.Expr, outside: Outside) -> Query:
     with_ = node.args.get("with_")
     if with_ is not None:
         if with_.args.get("recursive"):
-            raise Wrong(span(with_), "WITH RECURSIVE", "Write the levels out as joins.")
+            raise Wrong(span(with_), "WITH RECURSIVE is not served", "Write the levels out as joins.")
         own: set[str] = set()
         for cte in with_.expressions:
             if (name := cte.alias.lower()) in own:
@@ -113,7 +113,7 @@ def query(node: exp.Expr, outside: Outside) -> Query:
             ctes[name] = with_column_names(inner, names, span(cte)) if names else inner
     if isinstance(node, exp.Subquery):
         if in_parentheses(node):
-            raise Wrong(span(node), "a relation in parentheses", AS_A_SUBQUERY)
+            raise Wrong(span(node), "a relation cannot stand in parentheses", AS_A_SUBQUERY)
         return modified(query(node.this, outside), node, outside)
     if isinstance(node, exp.SetOperation):
         return combined(node, outside)
@@ -234,11 +234,13 @@ def _completed(block: Select, node: exp.Select, scope: Scope, outputs: list[Outp
         session = next(filter(is_session, block.group or ()), None)
         if session is not None and block.relation is not None and not reads_records(block.relation):
             way_out = "Write a SELECT for each of the sets, and UNION ALL between them."
-            raise Wrong(session.place or block.place, "sets of groups next to sessions of a join or a view", way_out)
+            raise Wrong(
+                session.place or block.place, "several groupings do not go with sessions of a join or a view", way_out
+            )
         return over_sets(block, sets)
     for part in walk_all(above_group(block), None):
         if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
-            raise Wrong(part.place, f"{part.function}() without groupings", "GROUP BY ROLLUP(…) or CUBE(…).")
+            raise Wrong(part.place, f"{part.function}() needs several groupings", "GROUP BY ROLLUP(…) or CUBE(…).")
     return block
 
 
@@ -256,7 +258,7 @@ def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
     if sets is not None:
         raise Wrong(
             generator.place,
-            "explode() next to GROUPING SETS",
+            "explode() does not go with GROUPING SETS",
             "Group in a subquery in FROM, and explode its columns outside.",
         )
     return exploded_groups(reading_passed(block, scope), generator)
@@ -272,7 +274,7 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
             return part
         if isinstance(part, Field) and (output := named.get(part.path[-1].lower())) is not None:
             if output.type != part.type:  # Spark compares it like the column
-                what = f"{part.path[-1]}, a column of {part.type} and an output of {output.type}"
+                what = f"{part.path[-1]} is a column of {part.type} and an output of {output.type}"
                 raise Wrong(part.place, what, "Give the output another name.")
             meant[part.path[-1].lower()] = output
         return None
@@ -315,12 +317,12 @@ def outputs_of(node: exp.Select, scope: Scope) -> tuple[list[Output], Scope]:
         name = item.alias if isinstance(item, exp.Alias) else natural_name(item, scope)
         if any(kind.length for kind in inside(value.type)) and value.type not in LENGTHS:
             way_out = "A difference of two times is a column of its own: ts - before AS waited."
-            raise Wrong(span(item), f"a column of type {value.type}", way_out)
+            raise Wrong(span(item), f"a column cannot be of type {value.type}", way_out)
         if value.type == VOID:
             value = cast(value, STRING, implicit=True)
         elif VOID in inside(value.type) and any(map(is_empty, walk(value))):
             way_out = "Write it next to others, for example coalesce(tags, array())."
-            raise Wrong(value.place or span(item), f"an empty {value.type} whose type is not known", way_out)
+            raise Wrong(value.place or span(item), f"an empty {value.type} has no known type", way_out)
         outputs.append(Output(name, value))
         if isinstance(item, exp.Alias):
             unclear = scope.unclear | ({name.lower()} & scope.aliases.keys())
@@ -344,7 +346,7 @@ def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> tuple[list[Output
 
 def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
     if not scope.relations:
-        raise Wrong(span(star), "SELECT * without FROM", "Name a source or a view in FROM.")
+        raise Wrong(span(star), "SELECT * needs FROM", "Name a source or a view in FROM.")
     left_out = _left_out(star, {name.lower() for columns in scope.relations.values() for name, _ in columns})
     for alias, columns in scope.relations.items():
         if not qualifier or alias == qualifier:
@@ -395,7 +397,7 @@ def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:
             ".".join(name_parts(column)).lower() if isinstance(column, (exp.Column, exp.Dot)) else column.name.lower()
         )
         if name not in columns or name in omitted:
-            raise Wrong(span(column), f"EXCEPT ({name}): no column of this name", suggestion(name, [*columns]))
+            raise Wrong(span(column), f"EXCEPT ({name}) names a column that is missing", suggestion(name, [*columns]))
         omitted.add(name)
     return omitted
 
@@ -404,14 +406,14 @@ def _fields(item: exp.Column, scope: Scope) -> list[Output]:
     """The fields of the struct, or the bounds of the window, of `column.*`."""
     names, place = [part.name for part in item.parts[:-1]], span(item.parts[-2])
     if names[0].lower() in scope.windows:
-        raise Wrong(place, f"{names[0]}.*, which Spark does not know", "Write window.start, window.end.")
+        raise Wrong(place, f"Spark does not know {names[0]}.*", "Write window.start, window.end.")
     visible = {name.lower() for columns in scope.relations.values() for name, _ in columns}
     visible |= {relation.lower() for relation in scope.relations} if len(names) > 1 else set()
     if names[0].lower() not in visible:
-        raise Wrong(place, f"no relation {names[0]}", suggestion(names[0], scope.relations))
+        raise Wrong(place, f"there is no relation {names[0]}", suggestion(names[0], scope.relations))
     struct = find(names, scope.relations, place)
     if not struct.type.fields or item.this.args.get("except_") or item.this.args.get("except"):
-        raise Wrong(place, f"{'.'.join(names)}.* of {struct.type}", "Name the fields.")
+        raise Wrong(place, f"{'.'.join(names)}.* does not take {struct.type}", "Name the fields.")
     return [Output(name, member(struct, name, place)) for name, _ in struct.type.fields]
 
 
@@ -419,18 +421,20 @@ def is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
     """True for SELECT DISTINCT. Refuses it if the two engines compare its outputs differently."""
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        raise Wrong(span(distinct.args["on"]) or span(node), "DISTINCT ON", f"Write {one_row_each(node)}.")
+        raise Wrong(
+            span(distinct.args["on"]) or span(node), "DISTINCT ON is not served", f"Write {one_row_each(node)}."
+        )
     kinds = {o.expression: o.expression.type for o in outputs}
     nested = next((e for e, kind in kinds.items() if kind.nested and kind != WINDOW), None)
     if distinct is not None and nested is not None:
         way_out = "Leave it out, or take to_json(…) of it."
-        raise Wrong(nested.place or span(node), f"SELECT DISTINCT of a column of type {nested.type}", way_out)
+        raise Wrong(nested.place or span(node), f"SELECT DISTINCT does not take {nested.type}", way_out)
     session = next((e for e, kind in kinds.items() if kind.session), None)
     if distinct is not None and session is not None:
         way_out = OVERLAPPING
         if node.args.get("group") is None:
             way_out = "Write GROUP BY session_window(…), and select session_window.start and session_window.end."
-        raise Wrong(session.place or span(node), "SELECT DISTINCT of sessions", way_out)
+        raise Wrong(session.place or span(node), "SELECT DISTINCT does not take sessions", way_out)
     return distinct is not None
 
 
@@ -450,11 +454,11 @@ def combined(node: exp.SetOperation, outside: Outside) -> Query:
     if len(left.columns) != len(right.columns):
         raise Wrong(
             place,
-            f"{node.key.upper()} of {len(left.columns)} and {len(right.columns)} columns",
+            f"the sides of {node.key.upper()} have {len(left.columns)} and {len(right.columns)} columns",
             "Give both sides the same columns.",
         )
     if node.args.get("by_name"):
-        raise Wrong(place, f"{node.key.upper()} BY NAME", "Put the columns in the same order on both sides.")
+        raise Wrong(place, f"{node.key.upper()} BY NAME is not served", "Order the columns alike on both sides.")
     sides = zip(_kinds(left), _kinds(right), strict=True)
     met = [meet((Constant("", a), Constant("", b)), place, node.key.upper(), texts=True) for a, b in sides]
     kinds = [column[0].type for column in met]
@@ -464,9 +468,9 @@ def combined(node: exp.SetOperation, outside: Outside) -> Query:
     if not node.args.get("distinct", True):
         operator += " ALL"
     if not operator.endswith("ALL") and any(kind.nested and kind != WINDOW for kind in kinds):
-        raise Wrong(place, f"{operator} of nested values", f"Take to_json(…) of them, or {operator} ALL.")
+        raise Wrong(place, f"{operator} does not take nested values", f"Take to_json(…) of them, or {operator} ALL.")
     if not operator.endswith("ALL") and any(kind.session for kind in _kinds(left) + _kinds(right)):
-        raise Wrong(place, f"{operator} of sessions", OVERLAPPING)
+        raise Wrong(place, f"{operator} does not take sessions", OVERLAPPING)
     return modified(Combined(operator, left, right, left.columns, place=span(node)), node, outside)
 
 
@@ -484,7 +488,7 @@ def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
     if isinstance(query, Combined):
         refuse_windows_in_order(order, node)
     if query.order or query.limit is not None:
-        raise Wrong(span(node), "ORDER BY or LIMIT twice", "Put the inner query into a subquery in FROM.")
+        raise Wrong(span(node), "the query has ORDER BY or LIMIT twice", "Put the inner query into a subquery in FROM.")
     place = span(node.args.get("limit") or node)
     query = replace(query, order=order, limit=limit, offset=offset, limit_place=place)
     return settled_set(query, node, scope.edits) if isinstance(query, Combined) else query
@@ -494,7 +498,7 @@ def _refuse_records(key: Expr, way_out: str) -> None:
     """Refuses a subquery over records in ORDER BY of a set operation: it belongs to no block that could keep cells."""
     for part in walk(key):
         if isinstance(part, Subquery) and any(isinstance(read, Stream) for read in every_relation(part.query)):
-            raise Wrong(part.place, "a subquery over records in ORDER BY of a set operation", way_out)
+            raise Wrong(part.place, "ORDER BY of a set operation cannot read records in a subquery", way_out)
 
 
 def _kinds(query: Query) -> list[Type]:

@@ -110,7 +110,7 @@ def _from(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
     relation, scope = _from(node.this, scope) if _is_plain(node, scope) else _named(node, scope)
     for join in node.args.get("joins") or []:
         if isinstance(node.parent, exp.Join):
-            raise Wrong(span(join), "a JOIN before the ON of another, which Spark rejects", AS_A_SUBQUERY)
+            raise Wrong(span(join), "Spark rejects a JOIN before the ON of another", AS_A_SUBQUERY)
         relation, scope = _join(relation, join, scope)
     return relation, scope
 
@@ -134,7 +134,7 @@ def _named(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
     else:
         counts = ", which counts from 0" if isinstance(node, exp.Unnest) and node.args.get("offset") else ""
         way_out = f"Write {unnested(node)}{counts}." if isinstance(node, exp.Unnest) else _NAMED_RELATION
-        raise Wrong(span(node), f"{node.key.upper()} in FROM", way_out)
+        raise Wrong(span(node), f"FROM does not take {node.key.upper()}", way_out)
     if relation.alias in scope.relations:
         raise Wrong(span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b.")
     columns = untyped(relation, columns_of(relation, scope.context.streams))
@@ -153,7 +153,7 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
         way_out = "Put the pivoted relation into a subquery in FROM."
         raise Wrong(span(node), "PIVOT cannot stand next to a join or a second PIVOT", way_out)
     if pivot.alias and not pivot.args.get("unpivot"):
-        raise Wrong(span(pivot), "PIVOT (…) with an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
+        raise Wrong(span(pivot), "PIVOT (…) does not take an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
     source = scope.edits.copy(node)
     source.set("pivots", None)
     source.set("joins", None)
@@ -182,7 +182,7 @@ def _rows(node: exp.Values, scope: Scope) -> list[list[Expr]]:
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     for value in (value for row in rows for value in row):
         if isinstance(value, exp.Alias):
-            raise Wrong(span(value), "a name after a value of VALUES", "Write VALUES (1), (2) AS numbers(n).")
+            raise Wrong(span(value), "a value of VALUES cannot have a name", "Write VALUES (1), (2) AS numbers(n).")
     return [[expression(value, Scope(Outside(scope.context))) for value in row] for row in rows]
 
 
@@ -190,7 +190,7 @@ def _table_function(node: exp.Table, scope: Scope) -> Constants:
     """FROM range(24), and FROM explode(array(1, 2)) AS t(n)."""
     name, place = node.this.name.lower(), span(node.this)
     if name in WINDOWED:
-        raise Wrong(place, f"{name}() in FROM", "Write FROM s GROUP BY window(ts, '15 minutes').")
+        raise Wrong(place, f"FROM does not take {name}()", "Write FROM s GROUP BY window(ts, '15 minutes').")
     bounds = [expression(argument, Scope(Outside(scope.context))) for argument in node.this.expressions]
     alias, names = alias_of(node, scope)
     if name == "explode" and len(bounds) == 1:
@@ -198,7 +198,7 @@ def _table_function(node: exp.Table, scope: Scope) -> Constants:
     if name != "range" or not 1 <= len(bounds) <= 3:
         of_times = any(bound.type.name in CALENDAR or bound.type == INTERVAL for bound in bounds)
         series = _DAYS if of_times else "Write FROM range(1, 11) AS t(n), whose end is not among its rows."
-        raise Wrong(place, f"{name}() in FROM", series if name in _SERIES else _NAMED_RELATION)
+        raise Wrong(place, f"FROM does not take {name}()", series if name in _SERIES else _NAMED_RELATION)
     ends = [int(bound.value) for bound in bounds if isinstance(bound, Constant) and bound.type.integral and bound.value]
     if len(ends) < len(bounds) or not 0 < len(numbers := range(*ends)) <= MOST_ELEMENTS:
         raise Wrong(place, f"range() needs literals that give 1 to {MOST_ELEMENTS:,} rows", "Write it as range(0, 24).")
@@ -214,7 +214,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     name, alias = node.name, (node.alias or node.name).lower()
     names = column_names(node)
     if node.args.get("db"):
-        raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
+        raise Wrong(span(node), f"{name} has a schema before it", f"Write the name alone: {name}.")
     if name.lower() in scope.ctes:
         inner = scope.ctes[name.lower()]
         return Nested(with_column_names(inner, names, span(node)) if names else inner, alias, span(node))
@@ -229,7 +229,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         return Nested(with_column_names(all_of(read), names, span(node)), alias, span(node)) if names else read
     raise Wrong(
         span(node),
-        f"no source or view {name}",
+        f"there is no source or view {name}",
         suggestion(name, [n for n in (*scope.context.streams, *scope.context.views, *scope.ctes) if " " not in n]),
     )
 
@@ -303,7 +303,11 @@ def _explode(
     call_, alias = lateral.this, lateral.args.get("alias")
     place = span(call_)
     if not makes_rows(call_):
-        what = f"{call_.name.lower()}() as LATERAL VIEW" if isinstance(call_, exp.Anonymous) else "LATERAL needs a call"
+        what = (
+            f"LATERAL VIEW does not take {call_.name.lower()}()"
+            if isinstance(call_, exp.Anonymous)
+            else "LATERAL needs a call"
+        )
         raise Wrong(place, what, instead_of_rows(call_.name))
     name = alias.name.lower() if alias is not None and alias.name else f"q{len(scope.relations) + 1}"
     if name in scope.relations:
@@ -320,7 +324,7 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope
         way_out = "Write the condition: JOIN … ON …."
         if str(join.args["method"]).upper() == "ASOF":
             way_out = "Write JOIN t FOR SYSTEM_TIME AS OF a.ts AS t ON a.k = t.k, where t has a PRIMARY KEY."
-        raise Wrong(span(join), f"{join.args['method']} JOIN", way_out)
+        raise Wrong(span(join), f"{join.args['method']} JOIN is not served", way_out)
     kind = " ".join(str(join.args[k]).upper() for k in ("side", "kind") if join.args.get(k))
     kind = {"": "INNER", "INNER": "INNER", "LEFT OUTER": "LEFT", "RIGHT OUTER": "RIGHT", "FULL OUTER": "FULL"}.get(
         kind, kind
@@ -329,7 +333,7 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope
         return _semi_join(left, kind, join, scope)
     if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or (scope.semi and kind in ("RIGHT", "FULL")):
         way_out = _OF_JOINS.get(kind, "Write WHERE k IN (SELECT k …), or NOT IN.")
-        raise Wrong(span(join), f"{kind.removesuffix('_JOIN')} JOIN", way_out)
+        raise Wrong(span(join), f"{kind.removesuffix('_JOIN')} JOIN is not served", way_out)
     if isinstance(join.this, exp.Lateral):
         return _lateral(left, kind, join, scope)
     before = scope.relations
@@ -366,7 +370,7 @@ def _as_of(
     at = expression(time.copy(), scope)
     refuse_aggregates(at, "FOR SYSTEM_TIME AS OF", "Aggregate in a subquery, and join from that.")
     if at.type.numeric or at.type.nested or at.type.name == "BOOLEAN":
-        raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF {at.type}, which is not a time", A_TIME)
+        raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF takes a time, not {at.type}", A_TIME)
     right, scope = _named(versions, scope)
     both_hold = exp.and_(scope.edits.copy(join.args["on"]), holds, copy=False)
     on = condition(expression(both_hold, scope), "ON")
@@ -387,7 +391,7 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[R
     """
     on, always = join.args.get("on"), exp.true()
     if kind in ("RIGHT", "FULL") or join.args.get("using"):
-        raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
+        raise Wrong(span(join), f"{kind} JOIN does not take LATERAL", "Put the condition into WHERE.")
     of_rows = isinstance(join.this.this, exp.Subquery)
     if kind == "LEFT" and on is None and not of_rows:
         what = "LEFT JOIN LATERAL needs ON: without it, Spark drops rows without elements"
@@ -397,7 +401,7 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[R
         raise Wrong(span(join), "LEFT JOIN LATERAL takes only ON true", way_out)
     if of_rows:
         if on not in (None, always):
-            raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
+            raise Wrong(span(join), "LATERAL (SELECT …) does not take a condition", "Put the condition into WHERE.")
         right, scope = _lateral_subquery(join.this, scope)
         return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join)), scope
     exploded, scope = _explode(left, join.this, scope, outer=kind == "LEFT")
@@ -433,7 +437,7 @@ def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple
         of_right = find([right_alias(right), column.name], inner.relations, at)
         on = both(on, compare("=", find([column.name], scope.relations, at), of_right, at))
     if on is None:
-        raise Wrong(place, f"{kind} JOIN without ON", "Write the condition: ON a.k = b.k.")
+        raise Wrong(place, f"{kind} JOIN needs ON", "Write the condition: ON a.k = b.k.")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
     refuse_windows_in_join(on)
     return left, replace(scope, semi=(*scope.semi, semi_join(kind, right, inner.relations, on, place)))
@@ -538,9 +542,9 @@ def _refuse_versions(join: exp.Join, kind: str, name: str, scope: Scope) -> None
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF: {name} is {what}", "Name a source with a PRIMARY KEY.")
     if kind not in ("INNER", "LEFT") or join.args.get("using") or join.args.get("on") is None:
         what = f"{kind} JOIN" if kind not in ("INNER", "LEFT") else "a join without ON"
-        raise Wrong(place, f"FOR SYSTEM_TIME AS OF in {what}", "Write JOIN or LEFT JOIN … ON a.k = b.k.")
+        raise Wrong(place, f"FOR SYSTEM_TIME AS OF does not go with {what}", "Write JOIN or LEFT JOIN … ON a.k = b.k.")
     if str(table.args["version"].args.get("kind")) != "AS OF" or table.args["version"].name == "VERSION":
-        raise Wrong(place, "a version that is not a time", A_TIME)
+        raise Wrong(place, "FOR SYSTEM_TIME AS OF takes a time", A_TIME)
 
 
 def refuse_texts_that_meet_numbers(block: Select) -> None:
@@ -564,7 +568,7 @@ def _refuse(equality: Call, text: Expr, number: Expr, named: set[str]) -> None:
         kind = _without_cast(number).type
         raise Wrong(
             equality.place,
-            f"a join of STRING with {kind}",
+            f"a join does not compare STRING with {kind}",
             f"Write CAST(… AS {kind}) around the text. A text that is not a number then matches nothing."
             f" Or declare its column as {kind}.",
         )

@@ -120,21 +120,19 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
         return guard(node, value, scope)
     if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
         return call(node.sql_name(), [], span(node))
-    other = (
-        "an operator that Spark does not have" if isinstance(node, exp.Binary) else f"{node.key.upper()} is not served"
-    )
+    other = "Spark does not have this operator" if isinstance(node, exp.Binary) else f"{node.key.upper()} is not served"
     reason, way_out = _NO_SYNTAX.get(type(node), (other, "Write it with the functions in docs/sql.md."))
     if isinstance(node, ARROWS):
-        reason, way_out = "an arrow into JSON, which Spark does not have", f"Write {json_field(node)}."
+        reason, way_out = "Spark has no arrows into JSON", f"Write {json_field(node)}."
     raise Wrong(span(node), reason, way_out)
 
 
 _NO_SYNTAX: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.SimilarTo: ("SIMILAR TO, which Spark does not have", "Write x RLIKE '^(a|b)$'."),
-    exp.Select: ("a SELECT among arguments", "Write (SELECT sort_array(collect_list(x)) FROM s)."),
-    exp.Alias: ("AS among arguments", "Write CAST(x AS INT), or try_cast(x AS INT)."),
-    exp.Star: ("* next to other arguments", "Write count(*)."),
-    exp.Kwarg: ("an argument by its name", "Write the arguments in order: f(a, b)."),
+    exp.SimilarTo: ("Spark does not have SIMILAR TO", "Write x RLIKE '^(a|b)$'."),
+    exp.Select: ("an argument cannot be a SELECT", "Write (SELECT sort_array(collect_list(x)) FROM s)."),
+    exp.Alias: ("arguments do not take AS", "Write CAST(x AS INT), or try_cast(x AS INT)."),
+    exp.Star: ("* does not go with other arguments", "Write count(*)."),
+    exp.Kwarg: ("arguments cannot be named", "Write the arguments in order: f(a, b)."),
 }
 """Reason and way out for syntax of other systems."""
 
@@ -205,7 +203,7 @@ def _is(node: exp.Is, scope: Scope) -> Expr:
     if isinstance(target, exp.Null):
         result: Expr = Call("is null", (value,), BOOLEAN, place=place)
     elif not isinstance(target, exp.Boolean):
-        raise Wrong(place, "IS before a value, which Spark rejects", "Write … IS NOT DISTINCT FROM ….")
+        raise Wrong(place, "Spark rejects IS before a value", "Write … IS NOT DISTINCT FROM ….")
     else:
         result = compare("<=>", value, expression(target, scope), place)
     return Call("not", (result,), BOOLEAN, place=place) if negated else result
@@ -246,24 +244,28 @@ def _bracket(node: exp.Bracket, scope: Scope) -> Expr:
         return Call("[]", (value, key), value.type.element, place=span(node))
     if value.type.name == "MAP" and key.type == value.type.key and value.type.element is not None:
         return Call("[]", (value, key), value.type.element, place=span(node))
-    raise Wrong(span(node), f"{value.type}[{key.type}]", "Index an array by a whole number, a map by its key.")
+    raise Wrong(
+        span(node), f"{value.type} is not indexed by {key.type}", "Index an array by a whole number, a map by its key."
+    )
 
 
 def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, filter_: exp.Filter | None = None) -> Expr:
     name, place = node.name.lower(), span(node)
     if name in ONLY_WITHIN_GROUP:
-        raise Wrong(place, f"{name}() without its order", f"Write {name}(0.9) WITHIN GROUP (ORDER BY x).")
+        raise Wrong(place, f"{name}() needs its order", f"Write {name}(0.9) WITHIN GROUP (ORDER BY x).")
     name = SYNONYMS.get(name, name)
     if name in TIME_WINDOWS:
         return time_window(name, node, scope)
     if name in WINDOW_FUNCTIONS and not is_aggregate(name):
-        raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
+        raise Wrong(place, f"{name}() needs OVER", f"Write {name}() OVER (ORDER BY …).")
     if name in GENERATORS:
         raise Wrong(place, f"{name}() gives several rows for one", instead_of_rows(name))
     if name in ("grouping", "grouping_id"):
         keys = [expression(a, scope) for a in node.expressions]
         if isinstance(node.find_ancestor(exp.Join, exp.Lateral, exp.Select), (exp.Join, exp.Lateral)):
-            raise Wrong(place, f"{name}() in FROM", "Select it in a subquery that groups, and use it outside.")
+            raise Wrong(
+                place, f"FROM does not take {name}()", "Select it in a subquery that groups, and use it outside."
+            )
         if name == "grouping" and len(keys) != 1:
             raise Wrong(place, not_taken("grouping", len(keys)), "Write grouping(a), or grouping_id().")
         return Call(name, tuple(map(window_key, keys)), TINYINT if name == "grouping" else BIGINT, place=place)
@@ -286,7 +288,7 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         return over_elements(node, scope)
     if name in ("date_part", "datepart"):
         if len(nodes) != 2 or not isinstance(nodes[0], exp.Literal):
-            raise Wrong(place, f"{name}() of a field that is not a literal", f"Write {name}('year', ts).")
+            raise Wrong(place, f"{name}() takes only a literal field", f"Write {name}('year', ts).")
         time = scope.edits.copy(nodes[1])
         field = _extract(exp.Extract(this=exp.Var(this=nodes[0].name), expression=time), scope, place)
         scope.edits.adopt(nodes[1], time)
@@ -294,7 +296,7 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if name in TIMED and len(nodes) == 3 and isinstance(nodes[0], exp.Column):
         return sugar.timed(name, nodes[0].name, [expression(a, scope) for a in nodes[1:]], place)
     if name in TIMED and len(nodes) == 3 and isinstance(nodes[0], exp.Literal):
-        raise Wrong(place, f"{name}() of a unit in quotes", f"Write {name}({nodes[0].name.upper()}, a, b).")
+        raise Wrong(place, f"{name}() takes a unit without quotes", f"Write {name}({nodes[0].name.upper()}, a, b).")
     if name in sugar.CASTS and len(nodes) == 1:
         return as_type(sugar.CASTS[name], node, nodes[0], scope)
     if len(nodes) == 2 and name in sugar.CHARACTERS:
@@ -310,7 +312,7 @@ def _arguments(name: str, node: exp.Anonymous, scope: Scope) -> list[Expr]:
         return [expression(argument, scope) for argument in node.expressions]
     except Wrong as wrong:
         if name in FOREIGN and name not in (*FUNCTIONS, *sugar.MAKERS):
-            raise Wrong(span(node), f"no function {name}()", f"Write {FOREIGN[name]}.") from wrong
+            raise Wrong(span(node), f"there is no function {name}()", f"Write {FOREIGN[name]}.") from wrong
         raise
 
 
@@ -332,14 +334,14 @@ def _filtered(node: exp.Filter, scope: Scope) -> Expr:
         return within_group(node.this, scope, when, node)
     if not isinstance(node.this, exp.Anonymous) or not is_aggregate(node.this.name.lower()):
         expression(node.this, scope)  # reports other mistakes in it first
-        raise Wrong(span(node), "FILTER after something that is not an aggregate", "Use CASE WHEN … THEN … END.")
+        raise Wrong(span(node), "FILTER follows something that is not an aggregate", "Use CASE WHEN … THEN … END.")
     return _call(node.this, scope, when, node)
 
 
 def _respecting_nulls(node: exp.RespectNulls, scope: Scope) -> Expr:
     if not isinstance(node.this, (exp.Anonymous, exp.Filter)):
         raise Wrong(
-            span(node), "RESPECT NULLS after something that is not a call", "Write first_value(x) RESPECT NULLS."
+            span(node), "RESPECT NULLS follows something that is not a call", "Write first_value(x) RESPECT NULLS."
         )
     return expression(node.this, scope)
 
@@ -347,7 +349,7 @@ def _respecting_nulls(node: exp.RespectNulls, scope: Scope) -> Expr:
 def _tuple(node: exp.Tuple, _: Scope) -> Expr:
     raise Wrong(
         span(node),
-        "several values in parentheses",
+        "parentheses hold several values",
         "Write a = 1 AND b = 2. To compare pairs, write a > 1 OR (a = 1 AND b > 2).",
     )
 
@@ -430,7 +432,7 @@ def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
     """TRY_CAST, for which alone sqlglot sets `safe`."""
     cast_, value = cast_to(node, scope), expression(node.this, scope)
     if node.args.get("safe") and is_untried(value.type, cast_.type):
-        what = f"TRY_CAST of {value.type} to {cast_.type}, which Spark refuses"
+        what = f"Spark refuses TRY_CAST of {value.type} to {cast_.type}"
         raise Wrong(span(node), what, f"Write CAST(… AS {cast_.type}), which raises nothing.")
     differs = node.args.get("safe") and tries(value.type, cast_.type)
     return Call("try_cast", (value,), cast_.type, place=span(node)) if differs else cast_
@@ -442,7 +444,7 @@ def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
     if value.type.length:
         return cast_of(value, kind, span(node))
     if (way_out := instead_of(value.type, kind)) is not None:
-        raise Wrong(span(node), f"CAST of {value.type} to {kind}, which Spark refuses", way_out)
+        raise Wrong(span(node), f"Spark refuses CAST of {value.type} to {kind}", way_out)
     if value.type.name == "BINARY" and kind == STRING:
         scope.edits.spell(node, text_of_bytes(scope.written(what)))
     if value.type == STRING and kind.name == "DECIMAL":
@@ -476,7 +478,7 @@ def whole_number(node: exp.Cast, kind: Type) -> Constant:
     """`2L`, which is a literal. The least BIGINT has digits one above the greatest's."""
     digits = node.this.name
     if not digits.isdigit() or int(digits) > 2 ** BITS[kind.name]:
-        raise Wrong(span(node), f"{digits}, which is not a {kind}", "Write it without a letter, or with another.")
+        raise Wrong(span(node), f"{digits} is not a {kind}", "Write it without a letter, or with another.")
     return Constant(str(int(digits)), kind, span(node), suffixed=True)
 
 
@@ -496,11 +498,11 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
     value, wanted = text_of(value), text_of(wanted)
     for side in (value, wanted):
         if side.type not in (STRING, VOID):
-            raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Compare one of its fields.")
+            raise Wrong(span(node), f"LIKE takes text, not {side.type}", "Compare one of its fields.")
     literal = wanted.value or "" if isinstance(wanted, Constant) else ""
     if re.sub(r"\\[%_\\]", "", literal).count("\\"):  # Spark would fail at it
         way_out = r"Write \\ for one of the text itself."
-        raise Wrong(wanted.place, "a backslash before what needs no escape", way_out)
+        raise Wrong(wanted.place, "a backslash comes before what needs no escape", way_out)
     if isinstance(node, exp.ILike):
         value, wanted = (_lowered(side, span(node)) for side in (value, wanted))
     if max(literal, default="") > "\uffff" and isinstance(wanted, Constant):
@@ -528,10 +530,10 @@ def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
     like, sign = node.this, node.expression.name
     wanted = like.expression.name if isinstance(like.expression, exp.Literal) else None
     if not isinstance(like, (exp.Like, exp.ILike)) or wanted is None or len(sign) != 1:
-        raise Wrong(span(node), "ESCAPE with a pattern that is not a literal", "Write it out.")
+        raise Wrong(span(node), "ESCAPE needs a literal pattern", "Write it out.")
     quoted, plain = re.escape(sign), wanted if sign == "\\" else wanted.replace("\\", "\\\\")
     if re.sub(rf"{quoted}[%_{quoted}]", "", wanted).count(sign):
-        raise Wrong(span(node), f"{sign} before what needs no escape", f"Put it before %, _ or {sign}.")
+        raise Wrong(span(node), f"{sign} comes before what needs no escape", f"Put it before %, _ or {sign}.")
     pattern = re.sub(rf"{quoted}([%_{quoted}])", lambda m: f"\\{m[1]}" if m[1] in "%_\\" else m[1], plain)
     text = scope.edits.copy(like.this)
     value = expression(type(like)(this=text, expression=exp.Literal.string(pattern), **_negated(like)), scope)

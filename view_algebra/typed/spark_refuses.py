@@ -6,7 +6,7 @@ several groupings (`OF_GROUPINGS`), and in a clause when it is read.
 
 Other modules refuse the rest: `written/dialect.py` the tokens that Spark's parser cannot read, `language/meeting.py`
 the casts (a table of types), `language/functions.py` the arguments of functions (another table). A rule that is known
-only while one clause or operator is typed stands with that clause or operator (`Wrong(…, "…, which Spark …")`).
+only while one clause or operator is typed stands with that clause or operator (`Wrong(…, "Spark …")`).
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def _refuse_windows(expressions: Sequence[Expr], what: str, most: int) -> None:
     every = (part for expression in expressions for part in walk(expression) if isinstance(part, Call))
     windows = list(dict.fromkeys(part for part in every if part.function in ("window_start", "session")))
     if len(windows) > most:
-        raise Wrong(windows[most].place, f"{what}, which Spark does not run", "Compute it in a subquery in FROM.")
+        raise Wrong(windows[most].place, f"Spark does not run {what}", "Compute it in a subquery in FROM.")
 
 
 def refuse_elsewhere(block: Select) -> None:
-    """Refuses a subquery about a row outside of WHERE, HAVING and SELECT.
+    """Refuses a correlated subquery outside of WHERE, HAVING and SELECT.
 
     About groups, Spark answers only EXISTS, and values of columns that are grouped by or aggregated.
     """
@@ -97,7 +97,7 @@ def refuse_elsewhere(block: Select) -> None:
     about_a_row = [key for key in block.group or () if isinstance(key, Subquery) and key.correlated]
     for key in (asked for asked in about_a_row if asked.kind == "scalar"):
         if all(part != key for output in block.outputs for part in walk(output.expression)):
-            way_out = "Select it as well. Or compute it in a subquery in FROM, and group around it."
+            way_out = "Select it as well. Or compute it in a subquery in FROM, and group its rows."
             raise Wrong(key.place, "GROUP BY has a correlated subquery that SELECT lacks", way_out)
 
 
@@ -120,7 +120,7 @@ def refuse_unsorted(block: Select) -> None:
         if key.expression in shown and not about_a_row:
             continue
         present = {
-            "a subquery about a row": about_a_row and item.find(exp.Select) is not None,
+            "a correlated subquery": about_a_row and item.find(exp.Select) is not None,
             "a function OVER (…)": item.find(exp.Window) is not None,
             "EXISTS (…)": item.find(exp.Exists) is not None,
             "IN (SELECT …)": any(test.args.get("query") for test in item.find_all(exp.In)),
@@ -143,7 +143,7 @@ OF_BLOCKS: tuple[Callable[[Select], None], ...] = (
 
 # rules of a block with several groupings
 def refuse_groupings(block: Select) -> None:
-    """Refuses subqueries about a row next to GROUPING SETS, ROLLUP and CUBE, which Spark does not answer."""
+    """Refuses correlated subqueries next to GROUPING SETS, ROLLUP and CUBE, which Spark does not answer."""
     about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
     if about or any(True for _ in outer_fields(block)):
         way_out = "Group in a subquery in FROM, and use its columns outside."
@@ -157,7 +157,7 @@ def refuse_windowed_keys(block: Select) -> None:
         if isinstance(part, Aggregate) or (isinstance(part, Call) and part.function == "grouping"):
             return
         if part in (block.group or ()):
-            what = "a column of GROUP BY in an aggregate OVER (…) over groupings, which Spark refuses"
+            what = "Spark refuses a column of GROUP BY in an aggregate OVER (…) over groupings"
             raise Wrong(part.place, what, "Group in a subquery in FROM, and aggregate its rows.")
         for child in children(part):
             look(child)
@@ -192,7 +192,7 @@ def refuse_unselected(block: Select) -> None:
         if part in known or isinstance(part, (Aggregate, Windowed)):
             return
         if isinstance(part, Field) and part in (block.group or ()):
-            what = f"{part.path[-1]} in HAVING or ORDER BY over groupings, which is not selected by its name"
+            what = f"HAVING and ORDER BY over groupings need {part.path[-1]} in SELECT, by its name"
             raise Wrong(part.place, what, "Select it.")
         for child in children(part) if part not in (block.group or ()) else ():
             look(child, named if isinstance(part, Call) and part.function == "grouping" else known)
@@ -222,7 +222,7 @@ def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
 
 
 def refuse_in_join(on: Expr, left: Container[str]) -> None:
-    """Refuses subqueries in ON, except about a row of one side: Spark allows no values and no time windows there."""
+    """Refuses subqueries in ON, except those correlated with one side. Spark allows no values or time windows there."""
     refuse_windows_in_join(on)
     for part in (part for part in walk(on) if isinstance(part, Subquery) and part.correlated):
         sides = {column.relation in left for column in outer_fields(part.query)}
@@ -243,7 +243,7 @@ def refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
             named = " AS " + ((alias and alias.name) or "t") + (f"({', '.join(columns)})" if columns else "")
             kind, on = ("LEFT", " ON true") if lateral.args.get("outer") else ("CROSS", "")
             way_out = f"Write {kind} JOIN LATERAL {readable(lateral.this)}{named}{on} in its place."
-            raise Wrong(place, "LATERAL VIEW before a JOIN, which Spark rejects", way_out)
+            raise Wrong(place, "Spark rejects LATERAL VIEW before a JOIN", way_out)
 
 
 def refuse_windows_in_join(on: Expr) -> None:
@@ -257,7 +257,7 @@ def refuse_names_of_names(node: exp.Select, edits: Edits) -> None:
     items = [] if group is None else [meant_by(item, node) for item in group.expressions]
     for item in node.expressions if group is not None and group.args.get("all") else items:
         if item is not None and names_an_output(item, edits):
-            what = "a column of GROUP BY, or next to GROUP BY ALL, that names another one"
+            what = "a column of GROUP BY, or next to GROUP BY ALL, names another one"
             raise Wrong(span(item), what, "Write out what the name stands for, or put it into a subquery.")
 
 
@@ -268,21 +268,21 @@ OVERLAPPING = "Spark would make those that overlap one. Take their start and end
 def refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, of_all: bool) -> None:
     """Refuses a frame on a function that has its own, and an order on a function of all rows."""
     if rows and rows != OWN_FRAMES.get(name, rows):
-        raise Wrong(place, f"{name}() over a frame, which Spark refuses", "Leave the frame out.")
+        raise Wrong(place, f"Spark refuses {name}() over a frame", "Leave the frame out.")
     if of_all and (order or rows):
         way_out = "Leave ORDER BY out, or write percentile(x, 0.5) OVER (…)."
-        raise Wrong(place, f"{name}() over an order, which Spark refuses", way_out)
+        raise Wrong(place, f"Spark refuses {name}() over an order", way_out)
 
 
 def refuse_bounds(spec: exp.WindowSpec, kind: str, ordered: bool, place: Place) -> None:
     """Refuses RANGE without an order or with bounds of two kinds, and ROWS beyond an INT."""
     sides = [spec.args.get("start"), spec.args.get("end")]
     if kind == "RANGE" and not ordered and sides != ["UNBOUNDED", "UNBOUNDED"]:
-        raise Wrong(place, "a RANGE without ORDER BY", "Write ORDER BY in it, or leave the frame out.")
+        raise Wrong(place, "a RANGE needs ORDER BY", "Write ORDER BY in it, or leave the frame out.")
     if kind == "ROWS" and any(isinstance(side, exp.Literal) and int(side.name) > _LAST_ROW for side in sides):
-        raise Wrong(place, f"a frame of more than {_LAST_ROW} rows", "Write UNBOUNDED.")
+        raise Wrong(place, f"a frame cannot have more than {_LAST_ROW} rows", "Write UNBOUNDED.")
     if len({type(side) for side in sides if isinstance(side, exp.Expr) and side.name != "0"}) > 1:
-        raise Wrong(place, "a RANGE from a number to an INTERVAL", "Write both alike.")
+        raise Wrong(place, "a RANGE cannot mix a number with an INTERVAL", "Write both alike.")
 
 
 _LAST_ROW = 2**31 - 1
@@ -292,7 +292,7 @@ _LAST_ROW = 2**31 - 1
 def refuse_partition_by_maps(partition: Sequence[Expr], place: Place) -> None:
     """Refuses PARTITION BY a map: Spark sorts by it, and cannot sort maps."""
     if (by := next((key for key in partition if key.type.name == "MAP"), None)) is not None:
-        raise Wrong(by.place or place, "PARTITION BY a map, which Spark cannot sort", "Write to_json(…) of it.")
+        raise Wrong(by.place or place, "Spark cannot sort a map in PARTITION BY", "Write to_json(…) of it.")
 
 
 # rules of an operator
@@ -302,7 +302,7 @@ def refuse_order_of_operators(node: exp.Expr) -> None:
         (node.args.get("this"), node.args.get("expression")), _BOUND_OTHERWISE.get(type(node), ()), strict=False
     )
     if any(isinstance(side, kinds) for side, kinds in sides):
-        raise Wrong(span(node), "operators that Spark reads in another order", "Put one of them into parentheses.")
+        raise Wrong(span(node), "Spark reads these operators in another order", "Put one of them into parentheses.")
 
 
 _PREDICATES = (exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
@@ -328,4 +328,4 @@ cannot parse `a IS NULL = b`.
 def refuse_quantified(node: exp.SubqueryPredicate, _: Scope) -> Expr:
     """Refuses ANY (SELECT …) and ALL (SELECT …), which Spark cannot parse."""
     way_out = "Compare with (SELECT max(x) FROM …) or (SELECT min(x) FROM …), or write IN (SELECT …)."
-    raise Wrong(span(node), f"{node.key.upper()} (…), which Spark rejects", way_out)
+    raise Wrong(span(node), f"Spark rejects {node.key.upper()} (…)", way_out)

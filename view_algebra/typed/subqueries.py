@@ -46,7 +46,7 @@ def in_list(node: exp.In, scope: Scope) -> Expr:
     """X IN (…): values, or a query."""
     query = node.args.get("query")
     if query is not None and isinstance(query.this, exp.Subquery):
-        what = "IN ((SELECT …)), whose SELECT is one value to Spark"
+        what = "Spark reads the SELECT of IN ((SELECT …)) as one value"
         raise Wrong(span(query), what, "Write one pair of parentheses: IN (SELECT …).")
     if isinstance(node.this, exp.Tuple):
         return _row_in(node, scope)
@@ -54,7 +54,7 @@ def in_list(node: exp.In, scope: Scope) -> Expr:
     if query is not None:
         inner = _inner(query, scope)
         if len(inner.columns) != 1:
-            raise Wrong(place, f"IN over {len(inner.columns)} columns", "Select one column.")
+            raise Wrong(place, f"IN compares one value with {len(inner.columns)} columns", "Select one column.")
         value = _beside(value, inner.columns[0][1], place)
         _refuse_as_value(node, [value], inner, scope)
         if (rows := rows_of(inner)) is not None:
@@ -71,10 +71,10 @@ def _row_in(node: exp.In, scope: Scope) -> Expr:
     values, place = [resolved(e, scope) for e in node.this.expressions], span(node)
     query = node.args.get("query")
     if query is None:  # Spark compares them as structs: NULL equals NULL
-        raise Wrong(place, "several values IN a list", "Write (a = 1 AND b = 2) OR (a = 3 AND b = 4).")
+        raise Wrong(place, "IN over a list compares one value", "Write (a = 1 AND b = 2) OR (a = 3 AND b = 4).")
     inner = _inner(query, scope)
     if len(inner.columns) != len(values):
-        raise Wrong(place, f"{len(values)} values IN over {len(inner.columns)} columns", "Select as many.")
+        raise Wrong(place, f"IN compares {len(values)} values with {len(inner.columns)} columns", "Select as many.")
     values = [_beside(value, kind, place) for value, (_, kind) in zip(values, inner.columns, strict=True)]
     _refuse_as_value(node, values, inner, scope)
     return subquery("in", inner, Call("row", tuple(values), Type("STRUCT", fields=inner.columns)), place)
@@ -88,10 +88,10 @@ def subquery_value(node: exp.Expr, scope: Scope) -> Expr:
         above = node.parent
         compared = isinstance(above, exp.Binary) and not isinstance(above, exp.Connector)
         if compared or (isinstance(above, (exp.In, exp.Between)) and above.this is node):
-            raise Wrong(place, "EXISTS (…) next to an operator", "Put it into parentheses: (EXISTS (…)).")
+            raise Wrong(place, "EXISTS (…) stands next to an operator", "Put it into parentheses: (EXISTS (…)).")
         return subquery("exists", inner, None, place)
     if len(inner.columns) != 1:
-        raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
+        raise Wrong(place, f"a subquery as a value has {len(inner.columns)} columns", "Select one column.")
     one = isinstance(inner, Select) and (inner.limit == 1 or inner.relation is None)
     if not one and not _is_one_aggregate(inner) and not _is_one_row(inner, scope):
         about_a_row = any(True for _ in outer_fields(inner))
@@ -124,7 +124,7 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
     whether the query has rows.
     """
     if all(map(_is_null, values)):
-        raise Wrong(span(node), "NULL IN (SELECT …)", "Leave it out, or compare a column.")
+        raise Wrong(span(node), "NULL IN (SELECT …) is not served", "Leave it out, or compare a column.")
     below: exp.Expr = node
     above = node.parent
     while isinstance(above, (exp.Paren, exp.And, exp.Or, exp.Not)):
@@ -147,7 +147,7 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
             "Write EXISTS (SELECT 1 FROM … WHERE k = x), which is never NULL, or put it into WHERE. It is also served "
             "if neither side can be NULL: add IS NOT NULL to both WHERE clauses."
         )
-        raise Wrong(span(node), "IN (SELECT …) as a value", way_out)
+        raise Wrong(span(node), "IN (SELECT …) as a value must not be NULL", way_out)
 
 
 def _is_null(value: Expr) -> bool:

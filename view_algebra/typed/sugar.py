@@ -97,10 +97,10 @@ def _last_instant(arguments: Arguments, place: Place) -> Expr:
     """The last microsecond of a window, which Spark knows only in a block around the one that groups by it."""
     (window,) = arguments
     if isinstance(window, Call):
-        what = "window_time() of a window that the same query makes"
+        what = "window_time() does not take a window of the same query"
         raise Wrong(place, what, "Write window.end - INTERVAL 1 MICROSECOND.")
     if window.type != WINDOW:
-        raise Wrong(place, f"window_time() of {window.type}", "Write window_time(window).")
+        raise Wrong(place, f"window_time() does not take {window.type}", "Write window_time(window).")
     return Call(
         "- interval", (member(window, "end", place), Constant("1 microsecond", INTERVAL)), TIMESTAMP, place=place
     )
@@ -151,9 +151,9 @@ def extracted(field: str, time: Expr, place: Place) -> Expr:
         return call(FIELDS[field], [time], place)
     if field not in COMPUTED:
         way_out = _OF_OTHERS.get(field) or suggestion(field, [*FIELDS, *COMPUTED])
-        raise Wrong(place, f"EXTRACT({field} …)", way_out)
+        raise Wrong(place, f"EXTRACT({field} …) is not served", way_out)
     if time.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        raise Wrong(time.place or place, f"EXTRACT({field} …) of {time.type}", "Write CAST(… AS TIMESTAMP).")
+        raise Wrong(time.place or place, f"EXTRACT({field} …) does not take {time.type}", "Write CAST(… AS TIMESTAMP).")
     return COMPUTED[field](time, place)
 
 
@@ -201,7 +201,7 @@ def spelled_out(name: str, arguments: Arguments, place: Place) -> Expr | None:
 def refuse_other_characters(name: str, characters: exp.Expr) -> None:
     """Refuses a character set other than UTF-8, which Postgres and Spark use."""
     if not isinstance(characters, exp.Literal) or characters.name.upper() not in ("UTF-8", "UTF8"):
-        raise Wrong(span(characters), f"{name}() of other characters than UTF-8", f"Write {name}(x, 'UTF-8').")
+        raise Wrong(span(characters), f"{name}() takes only UTF-8", f"Write {name}(x, 'UTF-8').")
 
 
 def in_zone(time: Expr, zone: Expr, place: Place) -> tuple[str, Expr]:
@@ -225,7 +225,9 @@ _IN_MONTHS = {"MONTH": "n", "QUARTER": "3 * n", "YEAR": "12 * n"}
 def timed(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
     """A function of a unit with a number and a time, or with two times."""
     if len(arguments) != 2:
-        raise Wrong(place, f"{name}({unit}, …) with {len(arguments)} arguments", f"Write {name}({unit}, a, b).")
+        raise Wrong(
+            place, f"{name}({unit}, …) takes 3 arguments, not {len(arguments) + 1}", f"Write {name}({unit}, a, b)."
+        )
     return _moved(name, unit, arguments, place) if name.endswith("add") else _apart(name, unit, arguments, place)
 
 
@@ -235,7 +237,7 @@ def _moved(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
         way_out = f"Write ts + n * INTERVAL 1 {unit.upper()}."
         if unit.upper() in _IN_MONTHS:
             way_out = f"Write add_months(ts, {_IN_MONTHS[unit.upper()]}) + (ts - date_trunc('day', ts))."
-        raise Wrong(count.place or place, f"{name}() of a number that is not a literal", way_out)
+        raise Wrong(count.place or place, f"{name}() takes only a literal number", way_out)
     number = int(count.value or 0)
     if unit.lower() == "quarter":
         number, unit = number * MONTHS["quarter"], "month"
@@ -254,7 +256,7 @@ def _apart(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
     length = MICROSECONDS.get(unit.lower())
     if length is None:
         way_out = f"Write {name}(YEAR, a, b): a unit from MICROSECOND to YEAR, of timestamps."
-        raise Wrong(place, f"{name}() in units of {unit}", way_out)
+        raise Wrong(place, f"{name}() does not take the unit {unit}", way_out)
     begin, end = (call("unix_micros", [time], place) for time in arguments)
     apart = calculate("-", end, begin, place)
     return apart if length == 1 else Call("div", (apart, Constant(str(length), BIGINT)), BIGINT, place=place)

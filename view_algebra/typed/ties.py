@@ -94,7 +94,7 @@ def inherited(relation: Relation | None, node: exp.Select, scope: Scope) -> tupl
     for key in sorting:
         if key.column is None:
             way_out = "Write ORDER BY next to LIMIT, by columns that it gives."
-            raise Wrong(relation.place, "LIMIT by the order of a subquery or view that does not show it", way_out)
+            raise Wrong(relation.place, "LIMIT takes its order from a subquery or view that hides it", way_out)
         ways = f"{'DESC' if key.descending else 'ASC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
         texts.append(f"{spark_name(relation.alias)}.{spark_name(key.column)} {ways}")
         column = Field(relation.alias, (key.column,), dict(columns)[key.column])
@@ -158,7 +158,7 @@ def sort_keys(node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[
                 raise Wrong(span(item), f"ORDER BY {number}: there are {len(columns)} columns", "Count from 1.")
             name, kind = columns[number - 1]
             if not outputs and (not name or [n.lower() for n, _ in columns].count(name.lower()) > 1):
-                what = f"ORDER BY {number}, a column without a name of its own"
+                what = f"ORDER BY {number} names a column without a name of its own"
                 raise Wrong(span(item), what, "Write … AS name in the first SELECT.")
             key: Expr = outputs[number - 1].expression if outputs else Field("", (name,), kind)
         else:
@@ -197,7 +197,7 @@ def _ordered(key: Expr, item: exp.Expr) -> Order:
     descending = bool(item.args.get("desc"))
     nulls_first = item.args.get("nulls_first")
     if key.type.nested and key.type != WINDOW:
-        raise Wrong(span(item), f"ORDER BY {key.type}", "Order by its fields.")
+        raise Wrong(span(item), f"ORDER BY does not take {key.type}", "Order by its fields.")
     return Order(key, descending, bool(nulls_first) if nulls_first is not None else not descending)
 
 
@@ -245,4 +245,6 @@ def refuse_windows_in_order(order: Sequence[Order], node: exp.Expr) -> None:
     """Refuses ORDER BY a window if only outputs can be named: above, a window is JSON without bounds."""
     if any(o.expression.type == WINDOW for o in order):
         way_out = "Put the query into a subquery in FROM, and order outside."
-        raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)
+        raise Wrong(
+            span(node.args["order"]), "ORDER BY does not take a window after DISTINCT or a set operation", way_out
+        )

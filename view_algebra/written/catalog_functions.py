@@ -134,7 +134,7 @@ def function_declaration(file: File, written: Statement, taken: Collection[str] 
     for option in ("replace", "exists"):
         if statement.args.get(option):
             word = {"replace": "OR REPLACE", "exists": "IF NOT EXISTS"}[option]
-            raise Wrong(place, f"CREATE … {word}", f"Leave {word} out: a catalog says what there is.")
+            raise Wrong(place, f"CREATE … {word} is not served", f"Leave {word} out.")
     if not isinstance(head, exp.UserDefinedFunction) or not isinstance(statement.expression, exp.Return):
         way_out = "Write CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1."
         raise Wrong(place, "the function is not an expression of SQL", way_out)
@@ -164,7 +164,7 @@ def _type_of(statement: exp.Create) -> exp.DataType | None:
             word, way_out = item.key.upper().removesuffix("PROPERTY"), "Leave it out."
             if isinstance(item, exp.ReturnsProperty):
                 word, way_out = "RETURNS TABLE", "Declare a view, and write WHERE where it is read."
-            raise Wrong(span(item) or span(statement.this), f"{word} of a function", way_out)
+            raise Wrong(span(item) or span(statement.this), f"a function does not take {word}", way_out)
     return gives
 
 
@@ -187,7 +187,7 @@ def _parameter(item: exp.Expr) -> tuple[str, exp.DataType]:
 def _scalar(kind: exp.Expr, place: Span | None) -> exp.DataType:
     scalar = read(kind)
     if scalar is None or scalar.nested or not isinstance(kind, exp.DataType):
-        raise Wrong(place, f"{kind.sql('spark')} of a function", "Write a scalar type of docs/sql.md.")
+        raise Wrong(place, f"a function cannot use {kind.sql('spark')}", "Write a scalar type of docs/sql.md.")
     return kind
 
 

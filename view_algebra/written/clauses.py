@@ -29,7 +29,9 @@ def refuse_large(select: exp.Expr) -> None:
         if depth > DEEPEST:
             way_out = "Compute parts of it in subqueries, and write many comparisons with OR as IN (…)."
             raise Wrong(
-                span(level[0]) if level else None, f"more than {DEEPEST:,} expressions within each other", way_out
+                span(level[0]) if level else None,
+                f"the query has more than {DEEPEST:,} expressions within each other",
+                way_out,
             )
     _bounded(_relations(select, {}), select)
 

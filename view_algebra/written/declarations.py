@@ -132,7 +132,7 @@ def declaration(file: File, written: Statement, report: Report) -> SourceDeclara
     for option in ("replace", "exists", "temporary"):
         if statement.args.get(option):
             word = {"replace": "OR REPLACE", "exists": "IF NOT EXISTS", "temporary": "TEMPORARY"}[option]
-            report(Wrong(span(statement.this), f"CREATE … {word}", f"Leave {word} out: a catalog says what there is."))
+            report(Wrong(span(statement.this), f"CREATE … {word} is not served", f"Leave {word} out."))
     if statement.kind == "TABLE":
         return _source(file, statement, written, report)
     return _view(file, statement, written, report)
@@ -256,7 +256,7 @@ def _encodings(
         else:
             listed = ", ".join(f"'{value}'" for value in MODES[name])
             says = "" if name == "frame" else "what the connector's configuration says: "
-            report(Wrong(place, f"{name} {value!r}", f"Write {says}{listed}."))
+            report(Wrong(place, f"{name} cannot be {value!r}", f"Write {says}{listed}."))
     epoch, place = properties.get("epoch", (None, None))
     times = settings.get("time.precision.mode")
     if epoch and not any(part.name in CALENDAR for kind in columns.values() for part in inside(kind)):
@@ -302,7 +302,7 @@ def _placeholder(primary: tuple[str, ...], options: Options, report: Report, *, 
         report(Wrong(place, f"a stream has no {UNAVAILABLE}", "Leave it out: a stream shows changes as they are."))
     if not value or value.startswith("hex:"):
         way_out = "Write the text that the records have, as the connector's configuration says it."
-        report(Wrong(place, f"{UNAVAILABLE} {value!r}", way_out))
+        report(Wrong(place, f"{UNAVAILABLE} cannot be {value!r}", way_out))
     return value
 
 
@@ -319,10 +319,10 @@ def _key_format(primary: tuple[str, ...], options: Options, default: KeyFormat, 
         case "string" | "short" | "int" | "long" | "float" | "double" as only if len(primary) == 1:
             return cast("KeyFormat", only)
         case "string" | "short" | "int" | "long" | "float" | "double" as only:
-            report(Wrong(place, f"key_format '{only}' for several columns", "Write key_format 'json'."))
+            report(Wrong(place, f"key_format '{only}' does not take several columns", "Write key_format 'json'."))
         case _:
             known_formats = "'json', 'string', 'short', 'int', 'long', 'float', 'double', 'avro', 'protobuf' or 'none'"
-            report(Wrong(place, f"key_format {value!r}", f"Write {known_formats}."))
+            report(Wrong(place, f"key_format cannot be {value!r}", f"Write {known_formats}."))
     return "none"
 
 
@@ -342,7 +342,7 @@ def _columns(
             constraint = span(item)
             if primary if kind == "primary" else unique:
                 word = "PRIMARY KEY" if kind == "primary" else "UNIQUE"
-                report(Wrong(constraint, f"a second {word}", f"Write one: {word} (a, b)."))
+                report(Wrong(constraint, f"the source has a second {word}", f"Write one: {word} (a, b)."))
             unique, primary = (names, primary) if kind == "unique" else (unique, names)
         if isinstance(item, exp.ColumnDef):
             try:
@@ -354,7 +354,7 @@ def _columns(
             report(Wrong(span(item), f"column {item.name} has no type", way_out))
         elif keys is None:
             way_out = "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
-            report(Wrong(span(item), f"{item.key.upper()} among the columns", way_out))
+            report(Wrong(span(item), f"the columns cannot contain {item.key.upper()}", way_out))
     if not schema.expressions:
         report(Wrong(span(schema), "the source has no columns", "Declare the fields that views use."))
     declared = {name.lower(): name for name in columns}
@@ -365,7 +365,7 @@ def _columns(
                 way_out = (
                     "Declare a column for Kafka's key: id STRING PRIMARY KEY, and OPTIONS (…, key_format 'string')."
                 )
-            report(Wrong(constraint, f"no column {key}", way_out))
+            report(Wrong(constraint, f"there is no column {key}", way_out))
     unique, primary = (tuple(declared.get(key.lower(), key) for key in names) for names in (unique, primary))
     return columns, comments, unique, primary
 
@@ -379,7 +379,7 @@ def _fields(properties: Options, columns: Mapping[str, Type], report: Report) ->
             continue
         column = key.removeprefix(OF_FIELD)
         if (name := declared.get(column.lower())) is None:
-            report(Wrong(place, f"{key}: no column {column}", suggestion(column, columns)))
+            report(Wrong(place, f"{key}: there is no column {column}", suggestion(column, columns)))
         elif not field:
             report(Wrong(place, f"{key} is empty", f"Write the name of the field in JSON: '{key}' = '{column}'."))
         else:
@@ -412,7 +412,7 @@ def _topic(name: str, schema: exp.Schema, options: Options, report: Report) -> t
     for option in options:
         if option not in OPTIONS:
             value, place = options[option]
-            report(Wrong(place, f"unknown option {option}", instead_of_option(option, value)))
+            report(Wrong(place, f"the option {option} is unknown", instead_of_option(option, value)))
     if "topic" not in options:
         way_out = f"Write USING kafka OPTIONS (topic '{name}', format 'json')."
         report(Wrong(span(schema.this), "the source has no topic", way_out))
@@ -432,7 +432,7 @@ def _start(options: Options, report: Report) -> Options:
         try:
             start_of(value)
         except ValueError as error:
-            report(Wrong(place, f"start {value!r}", str(error)))
+            report(Wrong(place, f"start cannot be {value!r}", str(error)))
     return start
 
 
@@ -456,19 +456,19 @@ def _refuse_name(item: exp.ColumnDef, columns: Mapping[str, Type], taken: Collec
         return f"{way_out}: that column comes from the field {name}."
 
     if name.lower().startswith("kafka_"):
-        what = f"{name}: names that begin with kafka_ are Lamina's own"
+        what = f"{name} begins with kafka_, as Lamina's own columns do"
         raise Wrong(span(item), what, way_out(name.lower().removeprefix("kafka_") or "field"))
     if _OF_LIST.fullmatch(name):
-        what = f"{name}: a name that Lamina gives to what explode() makes of a list"
+        what = f"{name} is a name that Lamina gives to the elements of a list"
         raise Wrong(span(item), what, way_out(name.lower().replace(" ", "_")))
     if name in ICEBERG_COLUMNS:
-        what = f"{name}: a name that Iceberg, which keeps the master log, has for a column of its own"
+        what = f"{name} is a column of Iceberg, which stores the master log"
         raise Wrong(span(item), what, way_out(name.strip("_")))
     other = next((column for column in columns if column.lower() == name.lower()), None)
     if other == name:
         raise Wrong(span(item), f"column {name} is declared twice", "Leave one out.")
     if other is not None:
-        what = f"columns {other} and {name}: SQL does not tell the case of names apart"
+        what = f"columns {other} and {name} differ only in case, which SQL ignores"
         raise Wrong(span(item), what, way_out(name.lower()))
 
 
@@ -482,8 +482,8 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
         word, way_out = unknown(item.args["kind"])
         raise Wrong(span(item), f"column {name} has a type that Lamina does not know: {word}", f"Write {way_out}.")
     if (as_map := _without_twins(kind)) != kind:
-        what = f"column {name} has two fields whose names differ in case alone, which SQL does not tell apart"
-        way_out = f"Write {name} {as_map.spark}: the keys of a map may differ in case alone."
+        what = f"column {name} has two fields whose names differ only in case, which SQL ignores"
+        way_out = f"Write {name} {as_map.spark}: the keys of a map may differ only in case."
         raise Wrong(span(item), what, way_out)
     if kind != BINARY and (why := not_in_json(kind)) is not None:
         way_out = "Declare it STRING and take it apart with get_json_object() or unbase64(), or leave it out."
@@ -493,10 +493,10 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
     for constraint in item.find_all(exp.ColumnConstraint):
         if isinstance(constraint.kind, exp.CollateColumnConstraint):
             way_out = "Leave it out: texts are compared by their bytes. Compare lower(x) to ignore case."
-            raise Wrong(span(item), f"a collation of {name}", way_out)
+            raise Wrong(span(item), f"column {name} cannot have a collation", way_out)
         if not isinstance(constraint.kind, _CONSTRAINTS):
             way_out = "Leave it out: a field that a record lacks is NULL."
-            raise Wrong(span(item), f"a constraint on {name}", way_out)
+            raise Wrong(span(item), f"column {name} cannot have a constraint", way_out)
     columns[name] = kind
     for constraint in item.args.get("constraints") or []:
         if isinstance(constraint.kind, exp.CommentColumnConstraint):
@@ -510,7 +510,7 @@ def _refuse_computed(item: exp.ColumnDef) -> None:
             f"Leave it out, and write a view: {computed_in_view(item, constraint)}. If it is to be the event time,"
             " declare the number itself TIMESTAMP, with TBLPROPERTIES ('epoch' = 'ms')."
         )
-        raise Wrong(span(item), f"column {item.name} is computed, and not in the records", way_out)
+        raise Wrong(span(item), f"column {item.name} is computed, but records do not hold it", way_out)
 
 
 def _without_twins(kind: Type) -> Type:
@@ -549,7 +549,7 @@ def _event_time(
             way_out = "Leave event_time out: an event without one happened at its Kafka timestamp."
         elif "." in wanted and wanted.split(".")[0].lower() in {column.lower() for column in columns}:
             way_out = f"Only a column can be the event time. Order by the field in a view: max_by(x, {wanted})."
-        report(Wrong(place, f"event_time: no column {wanted}", way_out))
+        report(Wrong(place, f"event_time: there is no column {wanted}", way_out))
     elif columns[name] not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
         more = _OF_CHANGES if of_changes else _OF_NUMBERS
         way_out = f"Declare it TIMESTAMP. {more}" if columns[name].numeric else "Declare it TIMESTAMP."
@@ -576,7 +576,7 @@ def _newest_by(
             return "source"
         case "source":
             way_out = "Write 'newest_by' = 'log' or 'event_time': only change events have the time of their source."
-            report(Wrong(place, f"newest_by 'source' of format {format_!r}", way_out))
+            report(Wrong(place, f"format {format_!r} does not take newest_by 'source'", way_out))
         case "event_time" if event_time is not None:
             return "event_time"
         case "event_time":

@@ -39,7 +39,7 @@ _OF_LITERALS = (
 def _refuse_literal(_: SparkParser, literal: exp.Expr, kind: exp.DataType) -> exp.Expr:
     word = "TIME" if kind.is_type("TIME") else kind.sql(dialect="spark")
     way_out = "Keep it as a text." if word == "TIME" else f"Write CAST('…' AS {word})."
-    raise Wrong(span(literal), f"{word} before a text, which Spark rejects", way_out)
+    raise Wrong(span(literal), f"Spark rejects {word} before a text", way_out)
 
 
 _TOTALS: dict[TokenType, type[exp.Cube | exp.Rollup]] = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
@@ -88,7 +88,7 @@ class _Parser(SparkParser):
         before = self._tokens[max(self._index - 3, 0) : self._index]
         if klass is exp.Is and isinstance(expression, exp.Null) and all(t.token_type != TokenType.IS for t in before):
             way_out = "Write … IS NULL, or … IS NOT NULL."
-            raise Wrong(self._place(), f"{self._prev.text} after a value, which Spark rejects", way_out)
+            raise Wrong(self._place(), f"Spark rejects {self._prev.text} after a value", way_out)
         predicate = super()._build_predicate(klass, this, expression, *args, **kwargs)
         for name, side in (("this", this), ("expression", expression)):
             if isinstance(side, (exp.Is, exp.Not)):
@@ -126,7 +126,7 @@ class _Parser(SparkParser):
         """Accepts only a number after OFFSET."""
         clause = super()._parse_offset(this)
         if clause is not this and self._prev.text.upper() in ("ROW", "ROWS"):
-            raise Wrong(self._place(), "OFFSET … ROWS, which Spark rejects", "Write OFFSET 10.")
+            raise Wrong(self._place(), "Spark rejects OFFSET … ROWS", "Write OFFSET 10.")
         return clause
 
     def _parse_check_constraint(self) -> exp.CheckColumnConstraint | None:
@@ -223,7 +223,7 @@ def parse(file: File) -> list[Statement]:
         trees = _DIALECT.parser().parse(_windows_as_names(tokens), file.text)
     except TokenError as error:
         place = Span(max(0, len(file.text) - 1), len(file.text))
-        raise Wrong(place, f"cannot be read: {error}", "Close the quote or comment that is open.") from error
+        raise Wrong(place, f"the file cannot be read: {error}", "Close the quote or comment that is open.") from error
     except ParseError as error:
         raise _syntax_error(file, error) from error
     written = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
@@ -241,7 +241,7 @@ def _note_quotes(tree: exp.Expr, text: str) -> None:
         sign = text[part.meta["start"]] if "start" in part.meta else ""
         names = isinstance(part, exp.Identifier) or (isinstance(part.parent, exp.Column) and part.is_string)
         if names and sign in ("'", '"') and part.find_ancestor(exp.Query) is not None:
-            raise Wrong(span(part), f"{sign}{part.name}{sign} as a name, which Spark rejects", f"Write `{part.name}`.")
+            raise Wrong(span(part), f"Spark rejects {sign}{part.name}{sign} as a name", f"Write `{part.name}`.")
         part.meta[_DOUBLE_QUOTES] = sign == '"'
 
 
@@ -260,11 +260,11 @@ def _refuse_gaps(tokens: list[Token]) -> None:
         ends = after in _ENDS or after is None
         if kind == TokenType.COMMA and (ends or before in _BEGINS):
             way_out = "Take the comma out, or write what is missing."
-            raise Wrong(_place_of(token), f"a comma with nothing {'after' if ends else 'before'} it", way_out)
+            raise Wrong(_place_of(token), f"a comma has nothing {'after' if ends else 'before'} it", way_out)
         named = kind == TokenType.OVER and before == TokenType.ALIAS
         if ends and not named and (kind in _WANTS or (kind == TokenType.DISTINCT and before == TokenType.SELECT)):
             way_out = "Name a column." if kind != TokenType.OVER else "Write OVER (…), or OVER () for all rows."
-            raise Wrong(_place_of(token), f"{token.text.upper()} with nothing after it", way_out)
+            raise Wrong(_place_of(token), f"{token.text.upper()} has nothing after it", way_out)
 
 
 def _place_of(token: Token) -> Span:

@@ -25,7 +25,7 @@ def distinct_over(name: str, node: exp.Anonymous) -> Wrong:
     window = node.find_ancestor(exp.Window)
     block = None if window is None else window.parent_select
     values = node.expressions[0].expressions
-    what = f"{name}(DISTINCT …) OVER (…), which Spark does not run"
+    what = f"Spark does not run {name}(DISTINCT …) OVER (…)"
     if window is None or block is None or block.args.get("group") is not None:
         return Wrong(span(node), what, "Group in a subquery in FROM, and use its columns outside.")
     row = AGGREGATES[name]

@@ -76,7 +76,7 @@ def _here(by: Sequence[exp.Expr], value: exp.Expr, columns: Mapping[str, Type]) 
     """
     wanted = value.expressions if isinstance(value, exp.Tuple) and len(by) > 1 else [value]
     if len(wanted) != len(by):
-        raise Wrong(span(value), f"{len(wanted)} values for {len(by)} columns of PIVOT", "Write ('a', 1) AS name.")
+        raise Wrong(span(value), f"PIVOT gives {len(wanted)} values to {len(by)} columns", "Write ('a', 1) AS name.")
     kinds = {name.lower(): kind for name, kind in columns.items()}
     casts = [_cast(item, kinds.get(column.name.lower())) for column, item in zip(by, wanted, strict=True)]
     return " AND ".join(f"{text_of(column)} <=> {item}" for column, item in zip(by, casts, strict=True))
@@ -121,7 +121,7 @@ def _name(value: exp.Expr, around: Span | None) -> str:
     if isinstance(value, (exp.Boolean, exp.Null)):
         return text_of(value).lower()
     if isinstance(value, (exp.Query, exp.PivotAny, exp.Column)):
-        what = "PIVOT by values that records decide, which would give a view other columns every day"
+        what = "PIVOT takes literal values, because records must not decide the columns of a view"
         raise Wrong(span(value) or around, what, "Write the values out: IN ('a', 'b').")
     raise Wrong(span(value) or around, "a value of PIVOT has no name", _NO_ALIAS)
 

@@ -21,7 +21,7 @@ def format_of(options: Options, report: Report) -> str:
     if value.lower() in formats:
         return value.lower()
     listed = ", ".join(f"'{name}'" for name in formats[:-1])
-    report(Wrong(place, f"format {value!r}", f"Write {listed} or '{formats[-1]}'."))
+    report(Wrong(place, f"format cannot be {value!r}", f"Write {listed} or '{formats[-1]}'."))
     return "json"
 
 
@@ -187,7 +187,7 @@ def properties_of(
         elif type(item) is exp.Property:
             name = item.this.name
             if name not in allowed and not (name.startswith(OF_FIELD) and allowed is SOURCE_PROPERTIES):
-                report(Wrong(span(item), f"unknown property {name!r}", _instead_of_property(item, allowed)))
+                report(Wrong(span(item), f"the property {name!r} is unknown", _instead_of_property(item, allowed)))
             properties[name] = (item.args["value"].name, span(item))
         else:
             word = _CLAUSES.get(type(item)) or item.key.upper().removesuffix("PROPERTY")

@@ -222,10 +222,10 @@ SELECT e FROM events LATERAL VIEW explode(array(grouping(kind))) t AS e;
 CREATE VIEW v AS
 SELECT g FROM (SELECT kind, grouping(kind) AS g FROM events GROUP BY ROLLUP(kind));
 
--- GROUP BY a value about a row, not selected
+-- GROUP BY a correlated subquery that is not selected
 CREATE VIEW v AS
 SELECT max(n) AS m FROM hourly h GROUP BY country, (SELECT max(i.n) FROM hourly i WHERE i.country = h.country);
--- instead, as printed
+-- instead
 CREATE VIEW v AS
 SELECT max(n) AS m, (SELECT max(i.n) FROM hourly i WHERE i.country = h.country) AS x FROM hourly h GROUP BY country, (SELECT max(i.n) FROM hourly i WHERE i.country = h.country);
 

@@ -1,4 +1,4 @@
--- any row of a subquery about a row
+-- any row of a correlated subquery
 CREATE VIEW v AS
 SELECT a.country, (SELECT b.n FROM hourly b WHERE b.country = a.country) AS n FROM hourly a;
 -- instead, as printed
@@ -61,7 +61,7 @@ SELECT sum(CASE WHEN country IN (SELECT country FROM hourly) THEN CAST(user_id A
 CREATE VIEW v AS
 SELECT sum(CAST(user_id AS DECIMAL(38, 0))) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events;
 
--- a column of the query around among columns
+-- a column of the outer query among columns
 CREATE VIEW v AS
 SELECT country, (SELECT max(n) - hourly.n FROM hourly h WHERE h.country = hourly.country) AS m FROM hourly;
 -- instead
