@@ -1,4 +1,4 @@
-"""From the texts of a catalog to its compiled sources, views and checks: its declarations, and their order.
+"""Compiles a catalog: sources and tables, then each view after those that it reads, and checks.
 
 `passes.py` compiles one view. A check compiles like a derived view, so that its condition means what it means to Spark.
 """

@@ -1,4 +1,4 @@
-"""The compiler's result: frozen values that hold SQL texts. Nothing else crosses to the layers."""
+"""The compiler's result: frozen values that hold SQL texts."""
 
 from __future__ import annotations
 
@@ -258,8 +258,8 @@ class CellTable:
     key_inputs: per key, the expression over a record, for `fuse`
     partial_inputs: per partial, the expression over a record, for `fuse`. A count adds up 1 and 0
     generators: LATERAL VIEW clauses of `partial`, which turn a record into several rows, or none
-    spread: Postgres SELECT of the window keys behind the pane keys in `{panes}`, or empty if cells have
-    the keys of records
+    spread: Postgres SELECT of the window keys behind the pane keys in `{panes}`, or empty if cells have the keys of
+        records
     retained: the column compared with `{since}`, or empty if all cells stay
     longer: microseconds for which cells are kept beyond `{since}`
     cost: the cells that a group takes in it

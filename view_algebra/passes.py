@@ -227,7 +227,7 @@ def _context(symbols: Symbols, through: Mapping[str, ViewDeclaration]) -> Contex
     )
 
 
-# pass 1: names, types, orders
+# Written -> Typed: names, types, orders
 
 
 def with_meaning(written: Written, symbols: Symbols) -> Typed:
@@ -281,7 +281,7 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
     return renamed(query, names)
 
 
-# pass 2: blocks over sources, and the query over their cells
+# Typed -> Split: blocks over sources, and the query over their cells
 
 
 def into_blocks(typed: Typed) -> Split:
@@ -321,7 +321,7 @@ def views_read(query: Query) -> set[str]:
     return {relation.view for relation in every_relation(query) if isinstance(relation, Read)}
 
 
-# pass 3: the texts that run
+# Placed -> View: the texts that run
 
 
 def as_texts(whole: Placed, symbols: Symbols) -> View:

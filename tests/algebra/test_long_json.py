@@ -50,7 +50,7 @@ def test_a_value_whose_json_would_be_too_long_is_bad(format_: Any) -> None:
         decoder(written(MANY), None)
 
 
-def test_it_is_bad_even_if_no_column_reads_its_list() -> None:
+def test_a_record_is_bad_even_if_no_column_reads_its_list() -> None:
     columns, values = [DirectColumn("id", "id", "BIGINT")], [in_avro(FEW), in_avro(MANY)]
     read = avro_columns.directly(columns, {"schema": json.dumps(LIST)}, {}, values, [None, None])
     assert read.numbers == [0], "the other is read by its JSON, and so is bad"

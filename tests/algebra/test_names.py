@@ -9,7 +9,7 @@ from view_algebra import Refused, compile_catalog
 
 READERS = (Spark.Tokenizer.KEYWORDS, Spark.Parser.FUNCTIONS, Spark.Parser.FUNCTION_PARSERS)
 WORDS = sorted({word.lower() for words in READERS for word in words if word.replace("_", "").isalpha()})
-"""Every word that means something to whoever reads our SQL, or Spark's."""
+"""Every keyword and function of sqlglot's Spark dialect."""
 
 
 @pytest.mark.parametrize("key", ["", " PRIMARY KEY"])

@@ -1,4 +1,4 @@
-"""Whatever a view says, it is compiled or refused: nothing else is raised, and no cell holds what has no type."""
+"""Every view compiles or is refused. No other error is raised, and every column of cells has a type."""
 
 from __future__ import annotations
 

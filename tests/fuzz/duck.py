@@ -86,7 +86,7 @@ class Duck:
     def fill_others(self, spark: SparkSession) -> None:
         """Takes the good records of the sources that `s` is joined with, and makes tables and their versions of them.
 
-        Of its own: newest by a row number, versions by ASOF JOIN.
+        DuckDB computes both itself: the newest row by row_number(), the versions by ASOF JOIN.
         """
         for name, records in (
             ("copies_r", "copies of r"),

@@ -108,7 +108,8 @@ class Fuzzing:
 def rounds_to_noise(sql: str) -> bool:
     """True if it asks for a correlation or distribution of a constant, a value with itself, or a group's key.
 
-    It says noise: the mean of equal values, merged from several partitions, may differ from them in its last digit.
+    The result is rounding noise: the mean of equal values, merged from several partitions, may differ from them in its
+    last digit.
     """
     pairs = re.findall(r"\b(?:corr|regr_\w+)\((\w+), (\w+)\)", sql, re.IGNORECASE)
     keys = " ".join(re.findall(r"GROUP BY .*", sql, re.IGNORECASE))

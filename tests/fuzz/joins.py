@@ -131,7 +131,7 @@ class Joins(Values):
 
 
 def others(dice: random.Random, count: int) -> dict[str, list[Record]]:
-    """Records of the sources other than `s`: keys that come again and move, deletions, late ones, copies, bad ones."""
+    """Records of the sources other than `s`: keys that recur and move, deletions, late, duplicate and bad records."""
     return {"r": _payments(dice, count), "t": _rows(dice, count), "d": _changes(dice, count)}
 
 

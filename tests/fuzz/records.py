@@ -1,4 +1,4 @@
-"""Records of the source of `values.SOURCE` at random: NULLs, extremes, late ones, and some that are not records."""
+"""Records of the source of `values.SOURCE` at random: NULLs, extremes, late records, and some that are not records."""
 
 from __future__ import annotations
 

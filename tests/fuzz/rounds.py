@@ -62,7 +62,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Finding:
-    """A view that is not its SELECT. `kind`: a wrong result, or where it raised."""
+    """A view that is not its SELECT. `kind`: a wrong result, or the step that raised."""
 
     view: str
     kind: str
@@ -182,7 +182,7 @@ def alike(expected: Sequence[Row], actual: Sequence[Row]) -> bool:
 
 
 def _rounded(value: Any) -> Any:
-    """A double of the size of what is lost when numbers of the size of `records.py` are added up."""
+    """A double without the digits that adding the numbers of `records.py` loses."""
     return (round(value, 4) + 0.0) if isinstance(value, float) and abs(value) < LARGE else value
 
 

@@ -1,7 +1,6 @@
 """Scalar expressions and aggregates at random, of every kind that docs/sql.md describes.
 
-Types are as near as a choice of arguments needs them: a function that gets one it does not take is refused by the
-compiler, and the run counts it.
+Arguments need not have the right type: the compiler refuses a call that does not fit, and the run counts it.
 """
 
 from __future__ import annotations
@@ -180,11 +179,11 @@ class Values:
             f"{text} IS {self.dice.choice(['', 'NOT '])}DISTINCT FROM {literal}",
         ]
         if self.chance(0.12):  # of another type, which Spark may make the same
-            sign, beside = (
+            sign, operand = (
                 self.dice.choice(["=", "<", ">=", "<=>"]),
                 self.dice.choice([STRING, INT, DOUBLE, MONEY, DATE]),
             )
-            simple = [f"{text} {sign} {self.value(beside, columns if self.chance(0.3) else (), 0)}"]
+            simple = [f"{text} {sign} {self.value(operand, columns if self.chance(0.3) else (), 0)}"]
         elif kind == TIMESTAMP and self.chance(0.2):
             simple.append(f"{text} - {literal} {self.dice.choice('<>')} INTERVAL {self.dice.choice([1, 90])} MINUTES")
         if kind == STRING:

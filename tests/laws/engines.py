@@ -71,8 +71,9 @@ class Engines:
     """A Spark session and a connection to an empty Postgres database.
 
     compiling: true if Spark generates code for micro-batches, as in the speed layer. The oracle never does.
-    types: Spark's own of each view's columns, known once `oracle` has read its SELECT. counted: by stream with UNIQUE,
-    the ids of the events that were fed. schemas: those that records in the frame of a registry are written with.
+    types: by view, the types of its columns in Spark, known once `oracle` has read its SELECT
+    counted: by stream with UNIQUE, the ids of the events that were fed
+    schemas: those that records in the frame of a registry are written with
     """
 
     spark: SparkSession
@@ -234,7 +235,7 @@ class Engines:
             assert expected, view.select
             assert_proved(view, actual)
             if not same(expected, actual):
-                wrong[view.name] = told(view, expected, actual)
+                wrong[view.name] = difference(view, expected, actual)
         return wrong
 
     def types_of(self, view: View) -> list[str]:
@@ -310,7 +311,7 @@ def ordered(rows: list[Row]) -> list[Row]:
 
 
 def _is_number(value: Any) -> bool:
-    """A double that has an order: by all its digits where those of `_key` are alike."""
+    """True for a double that is not NaN. Doubles that `_key` rounds alike are ordered by all their digits."""
     return isinstance(value, float) and not math.isnan(value)
 
 
@@ -342,7 +343,7 @@ def same(expected: Sequence[Row], actual: Sequence[Row], rounding: float = 0) ->
     )
 
 
-def told(view: View, expected: Sequence[Row], actual: Sequence[Row]) -> str:
+def difference(view: View, expected: Sequence[Row], actual: Sequence[Row]) -> str:
     """The differences, as text for a failure: by column if rows can be paired."""
     pairs = zip(expected, actual, strict=False)
     names = [c.name for c in view.columns]

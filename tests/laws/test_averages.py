@@ -1,4 +1,4 @@
-"""Averages of decimals: to the last digit what Spark gives, which takes those of few digits as doubles."""
+"""Averages of decimals equal Spark's to the last digit, also those of few digits, which Spark computes as doubles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CREATE VIEW paired AS SELECT regr_avgx(id, amount) AS x, regr_avgy(amount, id) A
 CREATE VIEW joined AS
 SELECT region, avg(amount) AS a FROM orders JOIN countries USING (country) GROUP BY region;
 CREATE VIEW above AS SELECT avg(m) AS a FROM (SELECT id, max(amount) AS m FROM orders GROUP BY id);
-CREATE VIEW beside AS SELECT id, avg(amount) OVER (PARTITION BY country) AS a FROM orders;
+CREATE VIEW next_to AS SELECT id, avg(amount) OVER (PARTITION BY country) AS a FROM orders;
 """
         }
     )

@@ -1,4 +1,4 @@
-"""Bytes: as columns, and as texts that groups are made of."""
+"""Bytes as columns, and as texts that are group keys."""
 
 from __future__ import annotations
 

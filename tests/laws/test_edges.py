@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from tests.laws.engines import Engines, Record, Row, ordered, same, told
+from tests.laws.engines import Engines, Record, Row, difference, ordered, same
 from view_algebra import compile_catalog
 
 KEYS_TWICE = """
@@ -75,7 +75,7 @@ def wrong_rows(
         rows = ordered(right[name]) if name in right else selected
         for what, answers in (("served", engines.actual(view)), ("selected", selected)):
             if not same(rows, answers):
-                wrong[f"{name}, {what}"] = f"{rows}\n{answers}\n{told(view, rows, answers)}"
+                wrong[f"{name}, {what}"] = f"{rows}\n{answers}\n{difference(view, rows, answers)}"
     return wrong
 
 

@@ -339,7 +339,7 @@ SEMANTIC: list[tuple[str, dict[str, Any], Any, str | None]] = [
 @pytest.mark.parametrize(
     ("kind", "field", "value", "shown"), SEMANTIC, ids=[f"{k} {f['name']}" for k, f, _, _ in SEMANTIC]
 )
-def test_a_field_is_read_by_the_schema_beside_it(
+def test_a_field_is_read_by_the_schema_next_to_it(
     engines: Engines, kind: str, field: dict[str, Any], value: Any, shown: str | None
 ) -> None:
     of = source(f"id INT PRIMARY KEY, x {kind}", f"{DEBEZIUM}, 'time.precision.mode' 'connect'")

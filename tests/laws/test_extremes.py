@@ -1,4 +1,4 @@
-"""No value stops a stream, or ends a check: every function of the table takes the least, the greatest, the oddest."""
+"""No value stops a stream, or ends a check: every function takes the least, the greatest and the oddest values."""
 
 from __future__ import annotations
 

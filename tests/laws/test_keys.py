@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 
-from tests.laws.engines import Engines, same, told
+from tests.laws.engines import Engines, difference, same
 from view_algebra import compile_catalog
 
 SOURCE = "CREATE TABLE s (a STRING, b STRING, n BIGINT, ts TIMESTAMP) USING kafka OPTIONS (topic 's', format 'json');\n"
@@ -75,4 +75,4 @@ def test_functions_that_show_values_show_long_texts_whole(engines: Engines) -> N
     engines.oracle(catalog, batches)
     for view in catalog.views.values():
         expected, actual = engines.expected(view), engines.actual(view)
-        assert same(expected, actual), told(view, expected, actual)[:2_000]
+        assert same(expected, actual), difference(view, expected, actual)[:2_000]

@@ -1,4 +1,4 @@
-"""The laws of every aggregate there is, generated from the table of aggregates: a new row is tested by being there."""
+"""The laws of all aggregates, generated from their table: a new row needs no new test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cache
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.laws.engines import Engines, in_order, place_of, same, told
+from tests.laws.engines import Engines, difference, in_order, place_of, same
 from view_algebra import Catalog, CellTable, compile_catalog
 from view_algebra.language.aggregates import AGGREGATES, MOMENTS, AggregateFunction
 from view_algebra.language.expressions import Field
@@ -54,7 +54,7 @@ FILTERS = ("", " FILTER (WHERE pick > 1)", " FILTER (WHERE pick > 9)")
 def calls() -> list[tuple[str, str]]:
     """Every aggregate over the types that it takes, as (column, call).
 
-    One of several parts is tried over FEW types. Moments have a law of their own.
+    One with several partials is tried over FEW types. Moments have a law of their own.
     """
     aggregates = [("count", "count(*)")]
     for row in AGGREGATES.values():
@@ -69,10 +69,10 @@ def calls() -> list[tuple[str, str]]:
 
 
 FILTERED = ("count", "sum", "min", "max", "avg", "count_if", "bool_or", "bit_xor", "max_by")
-"""The aggregates that a FILTER is tried with. For others it is the same condition on the same parts."""
+"""The aggregates that a FILTER is tried with. For the others, FILTER is the same condition on each partial."""
 
 FEW = ("x_big", "x_double", "x_money", "x_text")
-"""The types with which aggregates are tried that keep several parts, or each value."""
+"""The columns for aggregates with several partials, or with a cell for each value."""
 
 ANY = (Field("", ("x",), STRING), Field("", ("y",), STRING))
 
@@ -191,7 +191,7 @@ def test_partials_merge_in_any_order_to_the_select_over_all_records(engines: Eng
     engines.oracle(laws, {"s": sets})
     for view in in_order(laws):
         expected, actual = engines.expected(view), engines.actual(view)
-        assert same(expected, actual), told(view, expected, actual)
+        assert same(expected, actual), difference(view, expected, actual)
 
 
 def test_a_sum_that_leaves_its_type_wraps_or_is_null_as_in_spark(engines: Engines) -> None:
@@ -241,7 +241,7 @@ def test_moments_merge_in_any_order_to_those_of_all_records(engines: Engines) ->
     engines.oracle(compiled, {"s": parts})
     for view in in_order(compiled):
         expected, actual = engines.expected(view), engines.actual(view)
-        assert same(expected, actual, 1e-13), told(view, expected, actual)
+        assert same(expected, actual, 1e-13), difference(view, expected, actual)
         for table in view.cell_tables:
             assert same(stored(engines, table, 1), stored(engines, table, 2), 1e-7), table.merge
 

@@ -1,4 +1,4 @@
-"""Lists and structs are equal, and tell groups apart, as in Spark: NULLs inside them equal each other."""
+"""Lists and structs are equal, and form groups, as in Spark: NULLs inside them are equal."""
 
 # ruff: noqa: E501 — a SELECT is a line
 

@@ -1,6 +1,6 @@
 """The newest record of a key: by the log, by the source of a change event, or by event time.
 
-Every case has a key of its own, and the first records of all cases are one micro-batch, the second ones the next.
+Each case has its own key. There are two micro-batches: the first records of all cases, then the second ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.laws.engines import Engines, Record, Row, Sent, same, told
+from tests.laws.engines import Engines, Record, Row, Sent, difference, same
 from view_algebra import Catalog, Refused, compile_catalog
 
 
@@ -63,7 +63,7 @@ CREATE VIEW computed AS SELECT id, to_date(s) AS d, initcap(t) AS i, from_json(j
   concat(initcap(t), to_date(s)) AS of_two,
   CASE WHEN n > 1 THEN initcap(t) END AS chosen, coalesce(to_date(s), DATE '2000-01-01') AS or_else,
   initcap(coalesce(t, 'none')) AS of_null, initcap(concat(coalesce(t, 'key '), id)) AS of_null_with_key FROM facts;
-CREATE VIEW computed_beside AS SELECT o.doc, o.id, initcap(f.t) AS t, to_date(f.s) AS s
+CREATE VIEW computed_next_to AS SELECT o.doc, o.id, initcap(f.t) AS t, to_date(f.s) AS s
 FROM orders o LEFT JOIN facts f ON f.id = o.doc;
 CREATE VIEW compared AS SELECT count(*) AS facts, to_date(s) AS day FROM facts
 WHERE to_date(s) > DATE '2024-05-01' AND timestamp_micros(n) < to_timestamp(s) GROUP BY to_date(s);
@@ -137,7 +137,7 @@ def order(sku: str, id: int, time: str | None, doc: int = 0) -> Record:
 PRICES = [
     # a row that is deleted and written again
     [price("again", "9.90", -1_000_000), price("again", None, 7200), price("again", "9.90", 7200.01)],
-    # a deletion of a row of a time to come
+    # a deletion of a row whose time lies in the future
     [price("gone", "9.90", 0, "2024-03-02T02:00:05Z"), price("gone", None, 2)],
     # a producer's clock that was ahead
     [price("ahead", "1.00", 10_000_000), price("ahead", "2.00", 1), price("ahead", None, 2), price("ahead", "3.00", 3)],
@@ -275,7 +275,7 @@ FACTS = [
         fact("u", 2, 2, s=UNAVAILABLE, t="new", j=UNAVAILABLE, tags=["new"], n=2),
         fact("u", 2, 3, s="2024-05-03", t=UNAVAILABLE, j='{"a": 3}', tags=[UNAVAILABLE], n=3),
     ],
-    # values that no change tells, and those of none
+    # values that no earlier change has
     [fact("u", 3, 1, s=UNAVAILABLE, t=UNAVAILABLE, j=UNAVAILABLE, tags=[UNAVAILABLE], n=3)],
     [
         fact("c", 4, 1, s="2024-05-04", t="gone", j='{"a": 4}', tags=["gone"], n=4),
@@ -297,7 +297,7 @@ def play(engines: Engines, batches: Mapping[str, Sequence[Sequence[Record]]]) ->
     engines.oracle(catalog(), batches)
     rows = {view.name: engines.actual(view) for view in catalog().views.values()}
     wrong = [
-        told(view, expected, rows[view.name])
+        difference(view, expected, rows[view.name])
         for view, expected in engines.all_expected(catalog())
         if not same(expected, rows[view.name])
     ]
@@ -433,7 +433,7 @@ def test_a_function_of_a_row_is_of_the_values_that_the_row_shows(shown: Shown) -
     assert shown("of_struct", 1) == [(third, "Old Town")]
     assert shown("of_struct", 2) == [(None, None)]
     assert [shown("of_point", id) for id in (0, 1)] == [[("Aqeaaaa=", "Aqeaaaa=")], [(None, "None")]]
-    assert shown("computed_beside", 1) == [(n, "Long Text", first) for n in (1, 2, 3)]
+    assert shown("computed_next_to", 1) == [(n, "Long Text", first) for n in (1, 2, 3)]
 
 
 def test_a_function_of_columns_that_no_single_event_tells_is_refused() -> None:

@@ -198,7 +198,7 @@ def test_the_senders_own_reason_is_kept_whatever_its_bytes_are(
         assert [row.kafka_error for row in rows] == [kept or errors[row.kafka_offset] for row in rows]
 
 
-def test_a_decimal_beside_what_looks_like_a_long_number_keeps_its_digits(engines: Engines, source: Source) -> None:
+def test_a_decimal_next_to_a_text_like_a_long_number_keeps_its_digits(engines: Engines, source: Source) -> None:
     engines.records(source, [b'{"c":12345678.91,"name":"1e1000"}', b'{"c":"12345678.91","name":"1x1000"}'])
     rows = engines.spark.sql("SELECT CAST(c AS STRING) FROM records").collect()
     assert [row[0] for row in rows] == ["12345678.91"] * 2

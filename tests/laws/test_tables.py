@@ -118,7 +118,7 @@ def change(dice: random.Random) -> Record:
     return json.dumps(key).encode(), event.encode()
 
 
-def test_a_table_shows_of_every_key_the_newest_record(engines: Engines) -> None:
+def test_a_table_shows_the_newest_record_of_every_key(engines: Engines) -> None:
     dice = random.Random(3)
     assert catalog().views["read_as_times"].reads == (), "it has cells of its own"
     makers = {"users": user, "rates": rate, "flags": flag, "shop": change}
@@ -142,7 +142,7 @@ def test_an_older_record_that_comes_later_changes_nothing(engines: Engines) -> N
 
 
 def test_a_deletion_is_remembered(engines: Engines) -> None:
-    """It has Kafka's time, which is after those that the records tell."""
+    """The deletion has Kafka's time, which is later than those in the records."""
     assert shown(engines, "users", [changed(1, "new", 9), (b"1", None), changed(1, "late", 8)]) == []
     late = json.dumps({"id": 1, "name": "again", "changed": "2025-01-01T00:00:00Z"}).encode()
     assert shown(engines, "users", [changed(1, "new", 9), (b"1", None), late]) == [(1, "again")]
@@ -199,7 +199,7 @@ def test_an_update_of_the_key_takes_the_row_from_the_old_one(engines: Engines) -
 
 
 def test_a_deletion_has_no_time_of_the_row_before_it(engines: Engines) -> None:
-    """It has Kafka's, 2024: until then the row holds."""
+    """The deletion has Kafka's time, in 2024: until then the row holds."""
     gone = {"op": "d", "before": json.loads(taken("c", 1, "ann", after=("A", 1)))["after"], "after": None}  # type: ignore[arg-type]
     seats = [taken("c", 1, "ann", after=("A", 1)), json.dumps(gone).encode()]
     late = json.dumps({"hall": "A", "seat": 1, "ts": "2024-01-01T00:00:01Z"}).encode()

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from lamina.testing.fixtures import needed
-from tests.laws.engines import Engines, in_order, same, told
+from tests.laws.engines import Engines, difference, in_order, same
 from view_algebra import Catalog, compile_catalog
 
 SOURCE = """CREATE TABLE events (
@@ -81,7 +81,7 @@ def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engine
             for kind in engines.types_of(view)
         ], view.select
         actual = engines.actual(view)
-        assert same(expected, actual, 1e-13 if view.rounded else 0), told(view, expected, actual)
+        assert same(expected, actual, 1e-13 if view.rounded else 0), difference(view, expected, actual)
 
 
 def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines) -> None:
@@ -112,14 +112,14 @@ def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines)
 
 
 def test_views_over_no_records_are_what_spark_says(engines: Engines) -> None:
-    """Those that show a row then: the others show none on either side."""
+    """Some views show a row even over no records. The others are empty on both sides."""
     catalog = catalog_of_all()
     engines.deploy(catalog)
     chosen = [view for number, view in enumerate(in_order(catalog)) if number % 40 == 0 or engines.actual(view)]
     engines.oracle(needed(catalog, [view.name for view in chosen]), {})
     for view, expected in engines.each_expected(chosen):
         actual = engines.actual(view)
-        assert same(expected, actual, 1e-13 if view.rounded else 0), told(view, expected, actual)
+        assert same(expected, actual, 1e-13 if view.rounded else 0), difference(view, expected, actual)
 
 
 BEYOND_ALL = (
@@ -148,7 +148,7 @@ GROUP BY ALL;
 
 
 def test_a_time_that_spark_cannot_compute_stops_no_stream(engines: Engines) -> None:
-    """Spark's own SELECT raises: of such a record the time is NULL."""
+    """Spark's own SELECT raises an error. Here, the record's time is NULL."""
     catalog = compile_catalog({"views.sql": BEYOND_ALL})
     values = [
         b'{"event_id": "%d", "user_id": %d, "kind": "300000 years", "ts": "2024-01-01T00:00:00Z",'

@@ -56,7 +56,7 @@ def in_duckdb(select: str, columns: str, records: list[dict[str, object]]) -> li
         return [tuple(f"{x:%Y-%m-%d %H:%M:%S.%f}" if isinstance(x, date) else x for x in row) for row in rows]
 
 
-def test_the_last_value_but_one_that_is_known_is_found_in_two_steps() -> None:
+def test_the_last_but_one_known_value_is_found_in_two_steps() -> None:
     """As the refusal of `lag(x, 2) IGNORE NULLS` says: no row is lost."""
     dice = random.Random(7)
     for name in ("lag", "lead"):

@@ -1,4 +1,4 @@
-"""Windows that are put together when they are read: against Spark's own windows over all records."""
+"""Windows that are merged from panes when they are read equal Spark's windows over all records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.laws.engines import Engines, same, told
+from tests.laws.engines import Engines, difference, same
 from view_algebra import compile_catalog
 
 SOURCE = """CREATE TABLE visits (
@@ -127,7 +127,7 @@ def records(count: int, seed: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("views", [hopping, sessions])
-def test_windows_put_together_are_spark_s_windows(engines: Engines, views: Callable[[], str]) -> None:
+def test_merged_windows_equal_sparks_windows(engines: Engines, views: Callable[[], str]) -> None:
     catalog = compile_catalog({"windows.sql": SOURCE + views()})
     values = records(150, seed=4)
     batches = {"visits": [values[:1], values[1:30], values[30:31], values[31:]]}
@@ -139,7 +139,7 @@ def test_windows_put_together_are_spark_s_windows(engines: Engines, views: Calla
         expected = engines.expected(view)
         assert expected, view.select
         actual = engines.actual(view)
-        assert same(expected, actual), told(view, expected, actual)
+        assert same(expected, actual), difference(view, expected, actual)
     for table in {table.partial: table for view in catalog.views.values() for table in view.cell_tables}.values():
         if not table.spread:
             continue  # what a rebuild lists in Spark is what micro-batches have merged in Postgres

@@ -1,4 +1,4 @@
-"""A record of a megabyte, the worst there is for what looks at it, is read as any other: each of these simply ends."""
+"""A record of a megabyte is read like any other, even with the worst text for each of our expressions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ OURS = {
     csv.NUMBER: ["9" * M, "9." * (M // 2), "1." + "9" * M + "x", "1e" + "9" * M + "x"],
     SHORT_NUMBER: ["e" * M, "1e999" * 200, "\n" * M, "😀" * M],
 }
-"""Every regular expression that Spark is handed by us, with texts that it has most to do with."""
+"""Our regular expressions in Spark SQL, each with its slowest texts."""
 
 CATALOG = """
 CREATE TABLE s (

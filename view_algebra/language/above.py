@@ -84,7 +84,7 @@ def obstacle(part: Expr) -> Obstacle | None:
 
 
 def _differs(what: str) -> str:
-    return f"Postgres does not compute {what} as Spark does above the aggregation"
+    return f"above the aggregation, Postgres does not compute {what} as Spark does"
 
 
 def generator_obstacle(generator: Generator) -> Obstacle | None:

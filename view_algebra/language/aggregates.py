@@ -807,7 +807,7 @@ SYNONYMS = {other: row.name for row in _TABLE for other in row.synonyms}
 ONLY_WITHIN_GROUP = ("percentile_cont", "percentile_disc")
 """Names that Spark reads only with WITHIN GROUP (ORDER BY x)."""
 
-_LATER = words("histogram_numeric product approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min")
+_LATER = words("histogram_numeric approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg")
 """Spark's other aggregates, so that their refusal recognizes them."""
 
 REWRITES = {
@@ -836,7 +836,7 @@ BY_BUCKETS = ("percentile_approx", "approx_percentile")
 """Percentiles over buckets in place of values. See `bucketed` in `typed/aggregates.py`."""
 
 ACCURACY = 100
-"""The greatest relative error of a value is 1 / accuracy."""
+"""The accuracy if a call gives none. The greatest relative error of a value is 1 / accuracy."""
 
 COLLECTED_ONCE = next(row.name for row in _TABLE if row.collects and row.once)
 """The aggregate that lists the different values of a group."""

@@ -225,7 +225,7 @@ def unmarked(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Again:
+class SecondReading:
     """The second reading of a text that Spark's reader has read as the struct `first`.
 
     text: JSON with marked numbers
@@ -480,7 +480,9 @@ def _any(names: Sequence[str]) -> str:
     return "|".join(re.escape(name) for name in dict.fromkeys(names))
 
 
-def numbers(columns: Columns, text: str, options: FieldOptions, struct: str = "parsed") -> list[tuple[str, str]]:
+def number_conditions(
+    columns: Columns, text: str, options: FieldOptions, struct: str = "parsed"
+) -> list[tuple[str, str]]:
     """The condition and the reason for a record in which a time is a number or a text of digits.
 
     struct: the result of Spark's reader for the text

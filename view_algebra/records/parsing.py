@@ -47,14 +47,14 @@ from view_algebra.records.decoding import CORRUPT, UNDECODED, WRONG, ColumnDecod
 from view_algebra.records.fields import (
     NUMERIC_KEYS,
     THOUSANDS,
-    Again,
+    SecondReading,
     decimals_lose_digits,
     json_read,
     leaves,
     loses_digits,
     loses_digits_in_variant,
     marked,
-    numbers,
+    number_conditions,
     schema_text,
 )
 
@@ -225,7 +225,7 @@ def _is_read_again(columns: Columns, row: _Row) -> str:
     conditions += _loses(columns, "kafka_read", row.whole, row, from_variant=row.encodings.has_schema)
     if row.options.nulls:
         plain = _plain(columns, row.decoding)
-        conditions += [when for when, _ in numbers(plain, row.text, row.options, "kafka_read")]
+        conditions += [when for when, _ in number_conditions(plain, row.text, row.options, "kafka_read")]
         conditions += [when for when, _ in _field_mistakes(columns, row, "kafka_read")]
         if any(has_decimals(kind) for _, kind in plain):
             conditions.append(f"kafka_read IS NULL AND {may_be_long(row.text)}")
@@ -241,7 +241,9 @@ def _loses(columns: Columns, read: str, text: str, row: _Row, *, from_variant: b
 
 
 def _again(columns: Columns, row: _Row) -> str:
-    again = Again("kafka_read", row.marked, columns, row.options, lambda kind: _as_read(kind, row.decoding), row.needed)
+    again = SecondReading(
+        "kafka_read", row.marked, columns, row.options, lambda kind: _as_read(kind, row.decoding), row.needed
+    )
     return again.record(_why_no_record(row.text))
 
 
@@ -264,7 +266,7 @@ def _within_calendar(time: str) -> str:
 
 @dataclass(frozen=True)
 class _Row:
-    """The places of a record's fields."""
+    """The needs of reading a record's fields: key, options, further columns, and the SQL of its value."""
 
     key: PrimaryKey | None
     options: FieldOptions
@@ -414,7 +416,9 @@ def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns,
     read_as = _read_as(columns, row.decoding)
     first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, row.options)
     is_null = [f"key_read.{spark_name(name)} IS NULL" for name, _ in columns]
-    again = Again("key_read", as_marked, columns, row.options, lambda kind: _as_read(kind, row.decoding)).struct()
+    again = SecondReading(
+        "key_read", as_marked, columns, row.options, lambda kind: _as_read(kind, row.decoding)
+    ).struct()
     mistaken = " OR ".join([*is_null, *loses])
     needed = f"key_text <> 'null' AND ({mistaken})"
     return f"""element_at(transform(
@@ -501,7 +505,7 @@ def _errors(columns: Columns, row: _Row) -> str:
     if row.encodings.schemas:  # and the payload next to the schema was not found
         unread = f"{debezium.EVENT} = {_TEXT} AND {_IS_NEXT_TO_SCHEMA % _TEXT}"
     plain = _plain(columns, row.decoding)
-    units = [] if options.nulls else numbers(plain, text, options)
+    units = [] if options.nulls else number_conditions(plain, text, options)
     branches = [
         *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'{frames.KEY_PREFIX}' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
         *([(f"NOT startswith({FRAMED}, X'00') AND {_NO_HEADER}", _text(_NO_FRAME))] if row.encodings.framed else ()),

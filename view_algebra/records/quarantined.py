@@ -19,7 +19,7 @@ def quarantined(source: Source) -> str:
     The sender's reason, if any, replaces ours, unless a schema is missing. A long value keeps its first bytes and its
     length.
     """
-    from view_algebra.formats import frames  # imports the compiler's types
+    from view_algebra.formats import frames  # late, because the layers import this module and few need `formats`
 
     own = f"nullif(left(replace(make_valid_utf8(CAST({_HEADER} AS STRING)), '\\u0000', ''), 200), '')"
     own_reason = f"CASE WHEN NOT {frames.IS_UNKNOWN % 'kafka_error'} AND NOT {frames.IS_UNKNOWN % own} THEN {own} END"

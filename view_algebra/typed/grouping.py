@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
-from typing import cast as typed
+from typing import cast as static_cast
 
 from sqlglot import exp
 
@@ -137,7 +137,7 @@ def _is_nested_key(kind: Type) -> bool:
 def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
     """The columns of GROUP BY, each with the text that Spark SQL has for it elsewhere in the block."""
     texts: dict[Expr, str] = {}
-    for item in leaves_of(typed(exp.Group, node.args["group"])):
+    for item in leaves_of(static_cast(exp.Group, node.args["group"])):
         key, meant = _key(item, scope, outputs), meant_by(item, node)
         if key is not None and (window := _time_window(meant)) is not None:
             texts[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
@@ -165,7 +165,7 @@ def _no_column(item: exp.Tuple) -> Wrong:
     """The refusal of GROUP BY (a, b), or of no columns."""
     if item.expressions:
         return Wrong(span(item), "GROUP BY does not take columns in parentheses", "Write them without: GROUP BY a, b.")
-    alone = len(typed(exp.Group, item.find_ancestor(exp.Group)).expressions) == 1
+    alone = len(static_cast(exp.Group, item.find_ancestor(exp.Group)).expressions) == 1
     place = span(item.find_ancestor(exp.Select) or item)
     return Wrong(place, "GROUP BY () is not served", "Leave GROUP BY out." if alone else "Leave () out.")
 

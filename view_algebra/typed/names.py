@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TypeVar
-from typing import cast as typed
+from typing import cast as static_cast
 
 from sqlglot import exp
 
@@ -224,7 +224,7 @@ def name_parts(node: exp.Expr) -> list[str]:
         return [*name_parts(node.this), node.expression.name]
     if isinstance(node, exp.Identifier):  # sqlglot's node for a lambda's variable
         return [node.name]
-    return [part.name for part in typed(exp.Column, node).parts]
+    return [part.name for part in static_cast(exp.Column, node).parts]
 
 
 def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Expr:
@@ -390,7 +390,7 @@ def column_named(node: exp.Expr, scope: Scope) -> Expr:
             meaning = member(meaning, name, place)
         return meaning
     if first in scope.windows and len(names) <= 2:
-        window = replace(typed(Call, scope.windows[first]), place=place)
+        window = replace(static_cast(Call, scope.windows[first]), place=place)
         return member(window, names[1], place) if len(names) == 2 else window
     once = merged_column(names[0], scope, place) if len(names) == 1 else None
     if once is not None:

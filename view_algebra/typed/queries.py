@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import cast as typed
+from typing import cast as static_cast
 
 from sqlglot import exp
 
@@ -303,7 +303,7 @@ def outputs_of(node: exp.Select, scope: Scope) -> tuple[list[Output], Scope]:
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             star, qualifier = item.this, item.table.lower()
         if star is not None and qualifier and qualifier not in scope.relations:
-            outputs += _fields(typed(exp.Column, item), scope)
+            outputs += _fields(static_cast(exp.Column, item), scope)
             continue
         if star is not None:
             outputs += _star(star, qualifier, scope)

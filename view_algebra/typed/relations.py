@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal as Choice
-from typing import cast as typed
+from typing import cast as static_cast
 
 from sqlglot import exp
 
@@ -148,8 +148,8 @@ def _named(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
 def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     """A relation made from another by PIVOT or UNPIVOT."""
     pivot, *more = node.args["pivots"]
-    beside = node.args.get("joins") or (node.parent_select and node.parent_select.args.get("joins"))
-    if more or beside:
+    joins = node.args.get("joins") or (node.parent_select and node.parent_select.args.get("joins"))
+    if more or joins:
         way_out = "Put the pivoted relation into a subquery in FROM."
         raise Wrong(span(node), "PIVOT cannot stand next to a join or a second PIVOT", way_out)
     if pivot.alias and not pivot.args.get("unpivot"):
@@ -354,7 +354,7 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope
         on = None
     if kind in ("INNER", "CROSS"):  # CROSS JOIN … ON is an inner join
         kind = "CROSS" if on is None else "INNER"
-    kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
+    kind_ = static_cast(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
     return joined(Joined(left, right, kind_, on, span(join))), scope
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
-from typing import cast as typed
+from typing import cast as static_cast
 
 from sqlglot import exp
 
@@ -116,7 +116,7 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
         return Call("not", (value,), BOOLEAN, place=span(node)) if node.args.get("negate") else value
     operator = BINARY.get(type(node))
     if operator is not None:
-        value = _binary(operator, typed(exp.Binary, node), scope)
+        value = _binary(operator, static_cast(exp.Binary, node), scope)
         return guard(node, value, scope)
     if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
         return call(node.sql_name(), [], span(node))

@@ -81,9 +81,9 @@ def _refuse_windows(expressions: Sequence[Expr], what: str, most: int) -> None:
 
 
 def refuse_elsewhere(block: Select) -> None:
-    """Refuses a correlated subquery outside of WHERE, HAVING and SELECT.
+    """Refuses a correlated subquery that Spark does not compute: outside of WHERE, HAVING and SELECT, or of groups.
 
-    About groups, Spark answers only EXISTS, and values of columns that are grouped by or aggregated.
+    In a grouped SELECT it must be grouped or aggregated, or be EXISTS. In GROUP BY, SELECT must have it too.
     """
 
     def known(part: Expr) -> Expr | None:
@@ -147,7 +147,7 @@ def refuse_groupings(block: Select) -> None:
     about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
     if about or any(True for _ in outer_fields(block)):
         way_out = "Group in a subquery in FROM, and use its columns outside."
-        raise Wrong(about[0] if about else block.place, "a correlated subquery next to several groupings", way_out)
+        raise Wrong(about[0] if about else block.place, "several groupings do not take a correlated subquery", way_out)
 
 
 def refuse_windowed_keys(block: Select) -> None:
@@ -217,7 +217,7 @@ def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
         optional = {"LEFT": (join.right,), "RIGHT": (join.left,), "FULL": (join.left, join.right)}.get(join.kind, ())
         for nested in (nested for side in optional for nested in nested_in(side)):
             if not nested.lateral and any(True for _ in outer_fields(nested.query)):
-                what = "a column of the outer query, on the optional side of a join"
+                what = "the optional side of a join cannot read a column of the outer query"
                 raise Wrong(place, what, "Make it an inner join, or compute with the column outside.")
 
 

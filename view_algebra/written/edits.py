@@ -61,7 +61,7 @@ NO_EDIT = Edit()
 class Edits:
     """Collects the edits of one typing, by node. An entry holds its node, so that no other node gets its id.
 
-    outputs: the expression behind a name, if the name is another output's
+    _outputs: the expression behind a name, if the name is another output's
     """
 
     _edits: dict[int, tuple[exp.Expr, Edit]] = field(default_factory=dict)

@@ -418,7 +418,7 @@ FORMS: dict[str, Callable[[Call, Writer], tuple[str, int]]] = {
     BOUNDED: _bounded_sequence,
     "finite": lambda call, writer: (f"spark.shown({writer.text(call.arguments[0])})", ATOM),
     "endless": _endless,
-    NOW: lambda _call, _reading: ("now()", ATOM),
+    NOW: lambda _, __: ("now()", ATOM),
     "window_start": window_start,
     "window_end": window_end,
     "window": window_as_json,
