@@ -14,10 +14,10 @@ from tests.laws.engines import Engines, same
 from view_algebra import compile_catalog
 from view_algebra.language.functions import FUNCTIONS, Function
 from view_algebra.language.types import VOID
-from view_algebra.typed.names import Context, Outside, Scope
 from view_algebra.typed.natural_names import natural_name
 from view_algebra.typed.queries import query
 from view_algebra.typed.scalars import expression
+from view_algebra.typed.scopes import Context, Outside, Scope
 from view_algebra.written.dialect import parsed
 
 VALUES: dict[str, tuple[str, list[object]]] = {

@@ -67,8 +67,8 @@ from view_algebra.typed.calls import (
     refuse_aggregates,
 )
 from view_algebra.typed.events import event_order, in_the_log, reads_changes
-from view_algebra.typed.names import Scope, resolved
 from view_algebra.typed.nested import is_list_key, text_of
+from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.written.clauses import is_list_in_order
 from view_algebra.written.dialect import parsed
 from view_algebra.written.tables import IN_THE_LOG

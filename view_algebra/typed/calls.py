@@ -36,7 +36,7 @@ from view_algebra.language.types import (
 )
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span
-from view_algebra.typed.names import Scope, resolved
+from view_algebra.typed.scopes import Scope, resolved
 
 
 def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Aggregate:

@@ -14,9 +14,9 @@ from view_algebra.language.meeting import cast
 from view_algebra.language.types import INT, STRING, VOID, Type
 from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.constants import elements, table
-from view_algebra.typed.names import Scope
 from view_algebra.typed.nested import is_empty, saying_its_type
 from view_algebra.typed.scalars import expression
+from view_algebra.typed.scopes import Scope
 
 
 def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:

@@ -70,9 +70,10 @@ from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.events import reads_records
 from view_algebra.typed.generators import with_generator
-from view_algebra.typed.names import Scope, Sets, meant_by
+from view_algebra.typed.names import meant_by
 from view_algebra.typed.nested import in_spark, is_key, is_list_key, text_of
 from view_algebra.typed.scalars import expression
+from view_algebra.typed.scopes import Scope, Sets
 from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.typed.ties import position
 

@@ -52,7 +52,7 @@ from view_algebra.language.walks import (
     walk,
 )
 from view_algebra.typed.constants import rows_of, unique, unique_together
-from view_algebra.typed.names import Keys, Sorting, SortKey
+from view_algebra.typed.scopes import Keys, Sorting, SortKey
 from view_algebra.written.tables import HOLDS
 
 _ROW_BY_ROW = ("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value")

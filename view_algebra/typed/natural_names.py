@@ -17,8 +17,9 @@ from view_algebra.language.functions import FUNCTIONS
 from view_algebra.language.quoting import words
 from view_algebra.language.time_windows import TIME_WINDOWS
 from view_algebra.language.types import Type
-from view_algebra.typed.names import Scope, names_an_output
+from view_algebra.typed.names import names_an_output
 from view_algebra.typed.scalars import BINARY
+from view_algebra.typed.scopes import Scope
 
 Printed = str | None
 """An expression as Spark prints it, or None if unknown."""

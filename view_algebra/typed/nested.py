@@ -46,7 +46,7 @@ from view_algebra.language.types import (
 )
 from view_algebra.language.walks import above_group, rewrite, walk
 from view_algebra.refusals import Wrong, not_taken, span
-from view_algebra.typed.names import Scope, resolved
+from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.written.ways_out import folded_as
 
 LAMBDAS = (

@@ -19,7 +19,7 @@ from view_algebra.language.types import BITS, DATE, INT, TIMESTAMP, TIMESTAMP_NT
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span, suggestion
 from view_algebra.typed.calls import as_number, parameters
-from view_algebra.typed.names import Scope, resolved
+from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_bounds, refuse_frame, refuse_partition_by_maps
 from view_algebra.typed.ties import sort_keys
 from view_algebra.written.dialect import parsed

@@ -66,13 +66,8 @@ from view_algebra.typed.grouping import (
 )
 from view_algebra.typed.keys import by_rows
 from view_algebra.typed.names import (
-    Outside,
-    Rows,
-    Scope,
-    Sets,
     column_names,
     find,
-    is_kafkas,
     merged_column,
     name_parts,
     naming,
@@ -83,6 +78,7 @@ from view_algebra.typed.natural_names import natural_name
 from view_algebra.typed.nested import by_scalars, by_texts, is_empty
 from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses, refuse_texts_that_meet_numbers
 from view_algebra.typed.scalars import expression
+from view_algebra.typed.scopes import Outside, Rows, Scope, Sets, is_kafkas
 from view_algebra.typed.spark_refuses import (
     OVERLAPPING,
     refuse_in_outer_joins,

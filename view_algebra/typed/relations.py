@@ -54,15 +54,11 @@ from view_algebra.typed.events import PASSED, is_in_order, passes_on
 from view_algebra.typed.generators import generated, makes_rows, with_generator
 from view_algebra.typed.names import (
     OWN_ALIASES,
-    Columns,
-    Outside,
-    Scope,
     alias_of,
     all_of,
     column_names,
     columns_of,
     find,
-    is_kafkas,
     merged_column,
     named_item,
     naming,
@@ -72,6 +68,7 @@ from view_algebra.typed.names import (
     with_column_names,
 )
 from view_algebra.typed.scalars import expression
+from view_algebra.typed.scopes import Columns, Outside, Scope, is_kafkas
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.typed.subqueries import JOINS, semi_join
 from view_algebra.written.dialect import parsed

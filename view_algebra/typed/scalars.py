@@ -73,9 +73,10 @@ from view_algebra.typed.aggregates import (
     within_group,
 )
 from view_algebra.typed.calls import refuse_aggregates, time_window
-from view_algebra.typed.names import Scope, column_named, refuse_quoted_column
+from view_algebra.typed.names import column_named, refuse_quoted_column
 from view_algebra.typed.nested import LAMBDAS, over_elements, structured
 from view_algebra.typed.over import window_function
+from view_algebra.typed.scopes import Scope
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
 from view_algebra.typed.subqueries import in_list, subquery_value
 from view_algebra.written.dialect import is_suffixed, readable

@@ -39,7 +39,7 @@ from view_algebra.language.walks import as_outer, outer_fields, parts, rewrite, 
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.constants import rows_of
 from view_algebra.typed.keys import unique_keys
-from view_algebra.typed.names import Scope, resolved
+from view_algebra.typed.scopes import Scope, resolved
 
 
 def in_list(node: exp.In, scope: Scope) -> Expr:

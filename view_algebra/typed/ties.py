@@ -38,7 +38,7 @@ from view_algebra.typed.keys import (
     sorting_of,
     tells_peers_apart,
 )
-from view_algebra.typed.names import Columns, Keys, Scope, Sets, resolved
+from view_algebra.typed.scopes import Columns, Keys, Scope, Sets, resolved
 from view_algebra.written.edits import Edits
 
 
