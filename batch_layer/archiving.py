@@ -11,7 +11,7 @@ from master_log import durable, log_refusals
 from master_log.kafka.brokers import Brokers
 from master_log.kafka.tails import Tails
 from master_log.offsets import OffsetRange, Offsets
-from serving_layer.narration import waiting
+from serving_layer.narration import amount, waiting
 from serving_layer.postgres import log_catalog, work_locks
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress, skipping
@@ -73,7 +73,7 @@ class Logs:
                     )
                 if (lost := archived.lost).end:
                     self.tell(f"{source.name}: the records from {lost.start} to {lost.end} are lost, and noted as lost")
-                self.tell(f"{source.name}: {records:,} records archived{'' if end == last else ' so far'}")
+                self.tell(f"{source.name}: {amount(records, 'record')} archived{'' if end == last else ' so far'}")
             first = master_log.start(source)
             earlier = OffsetRange.since(start, Offsets({at: first[at] for at in start if at in first}))
             for begin in reversed([start, *earlier.steps(AT_ONCE)[:-1]]):

@@ -78,12 +78,12 @@ def not_computed(reasons: Mapping[str, str]) -> LaminaError:
 
 
 def no_generation(id: int) -> LaminaError:
-    """The error that all views of a rebuild were dropped meanwhile."""
+    """The error raised if all views of a rebuild were dropped meanwhile."""
     return LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
 
 
 def nothing_to_release(id: int) -> LaminaError:
-    """The error that a person has asked to release views of which none is held."""
+    """The error for a person who releases views although none is held back."""
     return LaminaError(
         f"Rebuild {id} has nothing left to hand over",
         evidence="its views are read from later generations, or were rolled back from these",

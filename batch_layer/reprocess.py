@@ -54,7 +54,7 @@ class Target:
     allow_break: bool = False
 
 
-class Meanwhile(Postponed):
+class ChangedMeanwhile(Postponed):
     """Raised if another command changed what is deployed while a catalog was computed."""
 
 
@@ -288,7 +288,9 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
         registry.lock(connection)
         _refuse_moved(connection, before, ready)
         if new_sources.replacements(connection, id) != moving:
-            raise Meanwhile("A view was rolled back while its new version waited for readers", way_out="Apply again.")
+            raise ChangedMeanwhile(
+                "A view was rolled back while its new version waited for readers", way_out="Apply again."
+            )
         apply(connection, replace(target, topics=topics), ready)
         rebuilds.record_finished(connection, id, Step.HAND_OVER)
 
@@ -308,7 +310,7 @@ def _refuse_moved(connection: Connection, before: Mapping[str, str], ready: Mapp
     now = {name: view.version for name, view in deployed(connection).views.items()}
     moved = [name for name, version in before.items() if name not in ready and now.get(name, version) != version]
     if moved:
-        raise Meanwhile(
+        raise ChangedMeanwhile(
             f"{moved[0]} was given another version while the catalog was computed",
             evidence=f"it had version {before[moved[0]]}, and now has {now[moved[0]]}",
             way_out=f"Declare {moved[0]} as it should be, and repeat the apply, which resumes from here.",

@@ -2,7 +2,7 @@
 
 The first part runs under a trickle of records, with the speed layer as in `lamina up` and a reader that asks for one
 cell after another. A view's cells change, so a new version is computed, goes live and moves. It is rolled back and
-moved forth. Then only its `final` changes. The reader and the speed layer are also measured before, for comparison. The
+applied again. Then only its `final` changes. The reader and the speed layer are also measured before, for comparison. The
 second part runs with no other load: `lamina plan` of many changed views, and three changed views over many records.
 """
 
@@ -112,7 +112,7 @@ def plan(output: Output, views: int) -> list[Figure]:
 
 
 def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int) -> list[Figure]:
-    """Measures a version computed, moved, rolled back and moved forth, and changes of `final`, under readers and
+    """Measures a version computed, moved, rolled back and applied again, and changes of `final`, under readers and
     records.
     """
     days = max(1, min(events.DAYS, held // events.USERS))
@@ -170,13 +170,13 @@ def step_by_step(output: Output, steps: Steps, reader: Reader, watcher: Watcher)
 
 def turned(output: Output, opened: Deployment, files: Mapping[str, str], turns: int) -> list[Figure]:
     """Measures rollbacks to the version before, and changes of `final`, and repeats both as commands."""
-    back, forth, final = [], [], []
+    back, again, final = [], [], []
     for turn in range(turns):
         began = time.monotonic()
         applying.roll_back(opened, "user_days")
         back.append(time.monotonic() - began)
-        forth.append(at_once(opened, files))
-        output.tell(f"turn {turn}: back {back[-1]:.2f} s, forth {forth[-1]:.2f} s")
+        again.append(at_once(opened, files))
+        output.tell(f"turn {turn}: back {back[-1]:.2f} s, again {again[-1]:.2f} s")
     command_back = commanded(opened, "rollback", "user_days")
     at_once(opened, files)
     sql = more_cells(events.USER_DAYS)
@@ -193,7 +193,7 @@ def turned(output: Output, opened: Deployment, files: Mapping[str, str], turns: 
         Figure("rollback of a version, median", statistics.median(back), "s"),
         Figure("rollback of a version, max", max(back), "s", at_most=AT_ONCE),
         Figure("rollback of a version, the command", command_back, "s"),
-        Figure("forth again by an apply, max", max(forth), "s"),
+        Figure("again by an apply, max", max(again), "s"),
     ]
 
 

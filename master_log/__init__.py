@@ -7,6 +7,6 @@ The package promises four things. It reads only committed records. It identifies
 The offsets that a log holds are recorded in the log, so repeating an archive run changes nothing. It reports lost
 records and never skips them silently.
 
-Its modules keep and change the log. The rooms below it: `reading/` (records as data frames), `kafka/` (topics, offsets,
-transactions) and `connections/` (clients, logins, certificates).
+Modules keep and change the log, and hold what the rooms share (offsets, errors). Rooms: `reading/` (records as data
+frames), `kafka/` (topics, offsets, transactions) and `connections/` (clients, logins, certificates).
 """

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lamina.speed")
 
-COMPUTED_AGAIN = 5
-"""Times a micro-batch is computed because other tables of cells are maintained by its commit. Then its query starts
-again from progress."""
+MOST_TRIES = 5
+"""Tries to commit a micro-batch. It is computed again before each further one, because other tables of cells are
+maintained. Then its query starts again from progress."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Commit:
     def run(self) -> Outcome:
         """Commits it. Raises `StartAgain` if it does not begin at progress, `Fenced` and `CannotContinue`."""
         resources, source = self.flow.resources, self.flow.source
-        for left in reversed(range(COMPUTED_AGAIN)):
+        for left in reversed(range(MOST_TRIES)):
             # After the records were read: if they came from a recreated topic, its id differs from now on.
             check_id(resources.brokers, source, self.flow.topic_id)
             # The tails were fetched before this check, so the records below the start and below the end are in one log.
@@ -55,7 +55,7 @@ class Commit:
                 log.info("%s: already counted up to %s", source.name, self.batch.range.end)
             if outcome in (Outcome.APPLIED, Outcome.ALREADY_COUNTED):
                 return outcome
-            if outcome is not Outcome.OTHER_VERSIONS:
+            if outcome is not Outcome.OTHER_TABLES:
                 break
             if left:
                 self._compute_again()

@@ -13,6 +13,7 @@ from click.shell_completion import get_completion_class
 from lamina.commands.command import chosen_catalog, command, lamina, with_catalog
 from lamina.configuration.settings import Settings
 from lamina.terminal.render import Output
+from serving_layer.narration import amount
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def generate(output: Output, kind: str, catalog: Path, to: Path | None, database
     if not compiled.views:
         raise LaminaError(
             "The catalog has no view",
-            evidence=f"{where} declares {len(compiled.sources)} sources",
+            evidence=f"{where} declares {amount(len(compiled.sources), 'source')}",
             way_out="Declare one with CREATE VIEW. `examples/` shows some.",
         )
     contents = KINDS[kind].files(compiled, partial(_address, database))

@@ -184,7 +184,7 @@ def _show(output: Output, origin: _Origin, proposed: Proposal, catalog: Path) ->
             " --force and --timestamp-format, for example '%d/%m/%Y %H:%M'"
         )
     output.table(("column", "type"), [(column.name, column.kind.spark) for column in proposed.columns])
-    output.text("\nnext:\n" + "\n".join(f"  {column}" for column in following))
+    output.text("\nnext:\n" + "\n".join(f"  {command}" for command in following))
 
 
 def _next_commands(origin: _Origin, proposed: Proposal, catalog: Path) -> list[str]:

@@ -14,7 +14,7 @@ import click
 
 from lamina.commands.command import command, look_up, open_deployment, with_format
 from lamina.terminal.render import Output
-from serving_layer.narration import waiting
+from serving_layer.narration import amount, waiting
 
 if TYPE_CHECKING:
     from interchange.ingest import Tally
@@ -136,7 +136,7 @@ def _wait_until_visible(output: Output, deployment: Deployment, source: Source) 
 
 
 def _summary(done: Tally, topic: str) -> str:
-    parts = [f"{done.sent:,} {'record' if done.sent == 1 else 'records'} sent to {topic}"]
+    parts = [f"{amount(done.sent, 'record')} sent to {topic}"]
     if done.bad:
         parts.append(f"{done.bad:,} of them bad")
     if done.with_null:
@@ -181,4 +181,4 @@ def export(output: Output, view: str, to: str) -> None:
         written = waiting(output.tell, f"writing the rows of {view} to {to}")
         with written, selected(settings.analyst or settings.postgres, query) as (_, rows):
             count = write(declared.columns, rows, to, deployment.brokers)
-    output.text(f"{count:,} rows of {view} written to {to}", view=view, rows=count, to=to)
+    output.text(f"{amount(count, 'row')} of {view} written to {to}", view=view, rows=count, to=to)

@@ -176,16 +176,20 @@ def _panel(number: int, metric: Metric) -> dict[str, object]:
     }
 
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+
 UNITS = {"_seconds": "s", "_behind": "s", "_bytes": "bytes", "_ratio": "percentunit"}
 """Grafana's units, by the endings of names."""
 
 
 def document() -> str:
-    """The rows of docs/metrics.md: a metric, its labels, its meaning, and the condition of its alert."""
+    """docs/metrics.md: its head, and a row for each metric with its labels, meaning and alert."""
+    table = "| metric | labels | value | alert |"
+    head, *_ = (REPOSITORY / "docs/metrics.md").read_text().partition(table)
     rows = [
         f"| `{metric.name}` | {', '.join(metric.labels)} | {metric.help} | {_alert_cell(metric)} |" for metric in EVERY
     ]
-    return "\n".join(["| metric | labels | value | alert |", "|---|---|---|---|", *rows]) + "\n"
+    return head + "\n".join([table, "|---|---|---|---|", *rows]) + "\n"
 
 
 def _alert_cell(metric: Metric) -> str:
@@ -199,11 +203,12 @@ def _alert_cell(metric: Metric) -> str:
 FILES: dict[str, Callable[[], str]] = {
     "deploy/prometheus/lamina.rules.json": rules,
     "deploy/grafana/lamina.json": board,
+    "docs/metrics.md": document,
 }
 """Files made from the list of metrics, and the functions that make them."""
 
 if __name__ == "__main__":
     for name, text_of in FILES.items():
-        path = Path(__file__).resolve().parents[2] / name
+        path = REPOSITORY / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text_of())

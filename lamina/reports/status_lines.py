@@ -15,7 +15,7 @@ from lamina.terminal.render import Output, seconds
 from master_log.offsets import brief
 from serving_layer.change.previews import PreviewedView
 from serving_layer.monitoring.status import QueryStatus, Status
-from serving_layer.narration import age
+from serving_layer.narration import age, amount
 from serving_layer.promise.rebuilds import STEPS
 from serving_layer.readers.rights import unguarded
 
@@ -110,7 +110,7 @@ def preview_lines(previewed: Sequence[PreviewedView]) -> list[str]:
     lines = []
     for name, group in groupby(previewed, key=lambda view: view.preview):
         views = list(group)
-        line = f"preview {name}, made at {views[0].made_at:%Y-%m-%d %H:%M}: {len(views)} views"
+        line = f"preview {name}, made at {views[0].made_at:%Y-%m-%d %H:%M}: {amount(len(views), 'view')}"
         for cells, says in (("own", "cells of its own for"), ("retired", "not served (make it again):")):
             if of := [view.view for view in views if view.cells == cells]:
                 line += f", {says} {', '.join(of)}"

@@ -1,1 +1,1 @@
-"""Kafka, which only these modules speak to: topics, offsets, tails of logs, transactions, and sending records."""
+"""Requests to Kafka's brokers: topics, offsets, tails of logs, transactions, and sending records."""

@@ -16,7 +16,7 @@ from kafka.structs import OffsetAndMetadata
 from master_log.connections.client import Client
 from master_log.offsets import Offsets
 
-log = logging.getLogger("lamina.speed")
+log = logging.getLogger("lamina.kafka")
 
 PREFIX = "lamina."
 """A source's group is called `lamina.<source>`."""

@@ -96,13 +96,13 @@ def named_schemas(raw: DataFrame, by: Decoding) -> set[str]:
     return ids
 
 
-def decoded_in_memory(few: pa.Table, sources: Iterable[Source], answers: Answers) -> pa.Table:
+def decoded_in_memory(records: pa.Table, sources: Iterable[Source], answers: Answers) -> pa.Table:
     """`decoded` for records in memory, in the columns of a raw record."""
     for decoding in decodings(sources):
-        headers = [[_newest(all, name) for all in few["headers"].to_pylist()] for name in _NAMES]
-        columns = [few["value"].to_pylist(), headers[0], few["key"].to_pylist(), headers[1]]
-        few = few.append_column(decoding.column, _decoded(decoding, columns, decoding.schemas(answers)))
-    return few
+        headers = [[_newest(of_record, name) for of_record in records["headers"].to_pylist()] for name in _NAMES]
+        columns = [records["value"].to_pylist(), headers[0], records["key"].to_pylist(), headers[1]]
+        records = records.append_column(decoding.column, _decoded(decoding, columns, decoding.schemas(answers)))
+    return records
 
 
 _NAMES = (HEADER, KEY_HEADER)
@@ -128,9 +128,9 @@ def _decoded(by: Decoding, columns: _Columns, schemas: Schemas) -> pa.StructArra
 
 def _texts(by: Decoding, columns: _Columns, schemas: Schemas) -> dict[str, pa.Array]:
     """The JSON texts of values and of keys, with the reason for each missing text."""
-    values, headers, keys, headers_key_columns = columns
+    values, headers, keys, key_headers = columns
     read = [_read(by.values, dict(by.options), schemas, values, headers)]
-    read.append(_read(by.keys, {}, schemas, keys, headers_key_columns))
+    read.append(_read(by.keys, {}, schemas, keys, key_headers))
     arrays = [pa.array(column, pa.string()) for texts_and_reasons in read for column in texts_and_reasons]
     return dict(zip(_TEXT_FIELDS, arrays, strict=True))
 

@@ -62,13 +62,13 @@ def plan_of_nothing(catalog: Catalog) -> list[PlannedChange]:
     return compare(NOTHING, catalog, Facts())
 
 
-def announce(connection: Connection, versions_soon: Sequence[View], catalog: Catalog) -> set[str]:
+def announce(connection: Connection, coming_versions: Sequence[View], catalog: Catalog) -> set[str]:
     """Registers versions that will be opened soon. Returns the tables of cells that busy writers prepare for.
 
     A version that is not opened after all is forgotten with the other unused versions.
     """
     sources = deployed(connection).sources.keys()
-    fed = [new for new in versions_soon if new.fed_by <= sources]  # a new source has no writer yet
+    fed = [new for new in coming_versions if new.fed_by <= sources]  # a new source has no writer yet
     progress.lock(connection, {source for new in fed for source in new.fed_by})
     versions.keep(connection, fed, catalog)
     for new in fed:

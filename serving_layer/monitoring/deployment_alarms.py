@@ -76,9 +76,9 @@ def missed_targets(connection: Connection, _: Thresholds) -> list[str]:
         ORDER BY f.view
     """)
     return [
-        f"{name}: {age(behind)} behind{f', as {never} was never counted' if never else ''}, and its fresh_within is"
-        f" {age(target)}: `lamina status` says whether its sources are read, and how far they lag (a speed layer that"
-        " runs and lags needs more cores or fewer views)"
+        f"{name}: {age(behind)} behind{f', because {never} was never counted' if never else ''}, and its fresh_within"
+        f" is {age(target)}: `lamina status` says whether its sources are read, and how far they lag (a speed layer"
+        " that runs and lags needs more cores or fewer views)"
         for name, behind, target, never in connection.execute(late)
     ]
 

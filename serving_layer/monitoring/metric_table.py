@@ -196,7 +196,6 @@ CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.ba
         "The offset below which every record of a partition is counted.",
         ("source", "partition"),
         "SELECT query, partition::text, next_offset FROM lamina.progress",
-        "counter",
     ),
     Metric(
         "lamina_source_lag_offsets",
@@ -255,7 +254,7 @@ FROM lamina.progress AS p LEFT JOIN lamina.archived AS a USING (query, topic, pa
     ),
     Metric(
         "lamina_archive_headroom_offsets",
-        "Archived offsets that Kafka still holds: at 0 or below, retention has overtaken the archive.",
+        "Archived offsets that Kafka still holds. Below 0, retention has removed records before they were archived.",
         ("source", "partition"),
         alert=Alert(
             "LaminaArchiveOvertaken",

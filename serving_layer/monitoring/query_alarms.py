@@ -123,9 +123,9 @@ def open_transaction(_: Connection, watched: WatchedQuery) -> str | None:
         return None
     longest = max(transactions, key=lambda transaction: (not transaction.by_record, transaction.seconds))
     since = "" if longest.by_record else f" for {age(longest.seconds)}"
-    untold = "; the brokers do not report since when" if longest.by_record else ""
+    unreported = "; the brokers do not report when it began" if longest.by_record else ""
     return (
-        f"a producer has had a transaction open{since} in partition {longest.at.partition}{untold}, and"
+        f"a producer has had a transaction open{since} in partition {longest.at.partition}{unreported}, and"
         f" nothing from offset {longest.start} on is counted or archived ({longest.offsets:,} offsets so far): see why"
         " it does not end, or abort it (Kafka's `kafka-transactions.sh`)"
     )
@@ -184,8 +184,8 @@ def _crowded_out(watched: WatchedQuery) -> str | None:
         earliest = topic.earliest.get(at, 0)
         if earliest and end - watched.archived.get(at, 0) > (end - earliest) / 2:
             return (
-                f"nothing was archived for {age(watched.archived_ago)}, and of the records that Kafka keeps of"
-                f" partition {at.partition} ({size(keeps)} at most) more than half are not archived:"
+                f"nothing was archived for {age(watched.archived_ago)}, and more than half of the records that Kafka"
+                f" keeps of partition {at.partition} ({size(keeps)} at most) are not archived:"
                 " run `lamina archive`, and see why its schedule does not"
             )
     return None

@@ -56,7 +56,7 @@ class Outcome(Enum):
 
     APPLIED = "applied"
     ALREADY_COUNTED = "its records were counted before"
-    OTHER_VERSIONS = "other view versions are registered: compute it again"
+    OTHER_TABLES = "other tables of cells are maintained: compute it again"
     NOT_CONTIGUOUS = "it does not begin at progress: start again from progress"
 
 
@@ -102,7 +102,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
     progress.check_fence(connection, batch.query, batch.fence)
     fed = maintained(connection, batch.query)
     if {table.cell_table for table in fed} != batch.cell_tables:
-        return Outcome.OTHER_VERSIONS
+        return Outcome.OTHER_TABLES
     outcome = contiguity(progress.read(connection, [batch.query]), batch.range)
     if outcome is not Outcome.APPLIED:
         return outcome

@@ -267,7 +267,7 @@ def is_run_by_a_process(connection: Connection) -> bool:
 
 
 def _another_running(connection: Connection) -> LaminaError:
-    """The error that another rebuild is running, or is beginning (it holds the lock and has no row yet)."""
+    """The error raised if another rebuild is running, or is beginning (it holds the lock and has no row yet)."""
     one_at_a_time = (
         "Only one rebuild runs at a time: two would interfere with each other's seals, proofs and hand-overs."
     )

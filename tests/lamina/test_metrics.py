@@ -14,7 +14,7 @@ from prometheus_client import start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.operations.deployment import Deployment
-from lamina.reports.metrics import EVERY, FILES, MetricCollector, document, registry
+from lamina.reports.metrics import EVERY, FILES, MetricCollector, registry
 from serving_layer.postgres.states import Step
 from serving_layer.promise.rebuilds import STEPS
 from tests.fix_lamina import Deployed
@@ -102,12 +102,13 @@ def test_prometheus_parses_the_served_metrics(deployed: Deployed) -> None:
     server, thread = start_http_server(0, "127.0.0.1", registry(deployed.deployment))
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics") as answer:
-            families = {family.name for family in text_string_to_metric_families(answer.read().decode())}
+            families = [*text_string_to_metric_families(answer.read().decode())]
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
-    assert families == {metric.name.removesuffix("_total") for metric in EVERY}
+    assert {sample.name for family in families for sample in family.samples} <= {metric.name for metric in EVERY}
+    assert {family.name for family in families} == {metric.name.removesuffix("_total") for metric in EVERY}
 
 
 def test_the_oldest_snapshot_is_measured(deployed: Deployed) -> None:
@@ -135,7 +136,6 @@ def test_an_unavailable_postgres_reports_up_0(deployed: Deployed) -> None:
 def test_rules_dashboard_and_document_are_generated_from_the_metrics() -> None:
     for name, text_of in FILES.items():
         assert (REPOSITORY / name).read_text() == text_of(), f"run python -m lamina.reports.metrics for {name}"
-    assert (REPOSITORY / "docs" / "metrics.md").read_text().endswith(document())
 
 
 def test_every_alert_and_panel_queries_existing_metrics() -> None:

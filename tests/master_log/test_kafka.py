@@ -78,7 +78,7 @@ def test_a_group_that_the_brokers_refuse_is_logged_once(
         groups.commit(progress)
     free = kafka_admin.list_group_offsets(f"lamina.free_{name}")[f"lamina.free_{name}"]
     assert {at.partition: committed.offset for at, committed in free.items()} == {0: 1, 1: 2}
-    [warning] = [record.getMessage() for record in caplog.records if record.name == "lamina.speed"]
+    [warning] = [record.getMessage() for record in caplog.records if record.name == "lamina.kafka"]
     assert (
         f"the lag of taken_{name}: the brokers refuse offsets for the consumer group lamina.taken_{name} (" in warning
     )

@@ -116,7 +116,7 @@ def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(worl
     sql(world, f"UPDATE lamina.query SET caught_up_at = now(), newest = NULL, created_at = {AGO} '70 s'")
     sql(world, "UPDATE lamina.query SET caught_up_at = NULL WHERE name = 'b'")
     [never] = [alarm for alarm in alarms_of_a(world) if "fresh_within" in alarm]
-    assert never.startswith("both: 70 s behind, as b was never counted, and its fresh_within is 60 s")
+    assert never.startswith("both: 70 s behind, because b was never counted, and its fresh_within is 60 s")
     for name, ago in (("a", "40 s"), ("b", "90 s")):
         sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '{ago}', committed_at = NULL WHERE name = '{name}'")
     set_heartbeat(world, "0 s")
@@ -206,8 +206,8 @@ def test_an_alarm_warns_of_unarchived_records_that_kafka_is_about_to_drop_for_si
         raised = alarms_of_a(world, retention=gigabyte, earliest=earliest)
         assert len(raised) == alarms_told, (ago, earliest, raised)
     assert raised[0] == (
-        "a: nothing was archived for 3 h, and of the records that Kafka keeps of partition 0 (1.0 GB at most) more than"
-        " half are not archived: run `lamina archive`, and see why its schedule does not"
+        "a: nothing was archived for 3 h, and more than half of the records that Kafka keeps of partition 0 (1.0 GB at"
+        " most) are not archived: run `lamina archive`, and see why its schedule does not"
     )
     assert alarms_of_a(world, retention=WEEK, earliest=5) == [], "it drops none for their size"
 
@@ -231,9 +231,9 @@ def test_an_open_transaction_of_a_producer_raises_an_alarm(world: World) -> None
     by_record = [OpenTransaction(TopicPartition("a", 0), 2, 1234, 81_216_000.0, by_record=True)]
     topic = TopicState(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, by_record)
     with world.database.snapshot() as connection:
-        [untold, *_] = [alarm for alarm in alarms(connection, {"a": topic}, THRESHOLDS) if alarm.startswith("a: ")]
-    assert untold.startswith(
-        "a: a producer has had a transaction open in partition 0; the brokers do not report since when, and nothing"
+        [unreported, *_] = [alarm for alarm in alarms(connection, {"a": topic}, THRESHOLDS) if alarm.startswith("a: ")]
+    assert unreported.startswith(
+        "a: a producer has had a transaction open in partition 0; the brokers do not report when it began, and nothing"
         " from offset 2 on is counted"
     ), "the timestamp of a record is not an age"
 

@@ -90,7 +90,7 @@ def test_a_micro_batch_computed_for_other_views_is_computed_again(world: World) 
     redeployed = World(world.database, files=without, log=world.log, fences=world.fences)
     redeployed.deploy()
     batch = type(batch)(**{**vars(batch), "fence": world.fences["a"]})
-    assert world.commit(batch) is Outcome.OTHER_VERSIONS
+    assert world.commit(batch) is Outcome.OTHER_TABLES
     assert redeployed.advance("a") is Outcome.APPLIED
     assert_invariant(redeployed)
     world.catalog = redeployed.catalog

@@ -65,7 +65,7 @@ def test_records_before_during_and_after_a_rename_are_counted_once(world: World)
     world.append("a", 1, ("x", 4))
     during = world.micro_batch("a", world.progress("a"), world.end("a"))
     rename(world)
-    assert world.commit(during) is Outcome.OTHER_VERSIONS, "the micro-batch was computed for the old names"
+    assert world.commit(during) is Outcome.OTHER_TABLES, "the micro-batch was computed for the old names"
     assert shown(world, "summed") == [(2, 3)]
     assert world.advance("a") is Outcome.APPLIED
     assert shown(world, "summed") == [(3, 7)]

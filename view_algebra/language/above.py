@@ -68,7 +68,7 @@ def obstacle(part: Expr) -> Obstacle | None:
 
     >>> from view_algebra.language.types import INT
     >>> obstacle(Call("/", (Field("t", ("x",), FLOAT), Field("t", ("y",), FLOAT)), FLOAT)).reason
-    'Postgres does not compute / of FLOAT as Spark does above the aggregation'
+    'above the aggregation, Postgres does not compute / of FLOAT as Spark does'
     >>> obstacle(Call("+", (Field("t", ("x",), INT), Field("t", ("y",), INT)), INT))
     """
     match part:
