@@ -2,8 +2,8 @@
 
 The first part runs under a trickle of records, with the speed layer as in `lamina up` and a reader that asks for one
 cell after another. A view's cells change, so a new version is computed, goes live and moves. It is rolled back and
-applied again. Then only its `final` changes. The reader and the speed layer are also measured before, for comparison. The
-second part runs with no other load: `lamina plan` of many changed views, and three changed views over many records.
+applied again. Then only its `final` changes. The reader and the speed layer are also measured before, for comparison.
+The second part runs with no other load: `lamina plan` of many changed views, and three changed views over many records.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,19 +57,7 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     with_files.mkdir()
     for name, text in files.items():
         (with_files / name).write_text(text)
-    assert quick_lamina("diff", "hourly", "--against", "dev").out.startswith(
-        "analytics.hourly and dev.hourly are equal"
-    )
-    [difference] = quick_lamina("diff", "totals", "--against", "dev", "--json", code=3).lines()
-    assert tuple(difference[key] for key in ("rows_here", "rows_there", "differing", "equal")) == (1, 1, 1, False)
-    [example] = difference["examples"]
-    assert there == [(example["here"]["events"] - example["there"]["events"],)]
-    assert "differing: 1" in quick_lamina("diff", "totals", "--against", "dev", code=3).out
-    assert "preview dev" in quick_lamina("status").out
-    assert quick_lamina("sql", "SELECT view FROM lamina.previews WHERE NOT served").out.split() == ["view"]
-    offsets = "SELECT source, partition, next_offset FROM {} WHERE view = 'places' ORDER BY partition"
-    assert deployed.rows(offsets.format("lamina.preview_offsets")) == deployed.rows(offsets.format("lamina.offsets"))
-
+    assert_compared(deployed, quick_lamina, there)
     with pytest.raises(Blocked, match="fails a check"):
         applying.apply(deployed.deployment, {**files, "totals.sql": BAD})
     rebuilds = deployed.owner("SELECT count(*) FROM lamina.rebuild")
@@ -87,13 +76,30 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     quick_lamina("apply", "--preview", "dev", "--drop")
     assert deployed.owner("SELECT count(*) FROM pg_namespace WHERE nspname = 'dev'") == [(0,)]
     assert one(deployed.rows("SELECT events FROM totals"))[0] == 301 - there[0][0]
+
+
+def assert_compared(deployed: Deployed, lamina: CommandLine, there: list[tuple[Any, ...]]) -> None:
+    """Asserts what `diff`, `status` and `lamina.previews` show of a preview in which only `totals` differs."""
+    assert lamina("diff", "hourly", "--against", "dev").out.startswith("analytics.hourly and dev.hourly are equal")
+    [difference] = lamina("diff", "totals", "--against", "dev", "--json", code=3).lines()
+    assert tuple(difference[key] for key in ("rows_here", "rows_there", "differing", "equal")) == (1, 1, 1, False)
+    [example] = difference["examples"]
+    assert there == [(example["here"]["events"] - example["there"]["events"],)]
+    assert "differing: 1" in lamina("diff", "totals", "--against", "dev", code=3).out
+    assert "preview dev" in lamina("status").out
+    assert lamina("sql", "SELECT view FROM lamina.previews WHERE NOT served").out.split() == ["view"]
+    offsets = "SELECT source, partition, next_offset FROM {} WHERE view = 'places' ORDER BY partition"
+    assert deployed.rows(offsets.format("lamina.preview_offsets")) == deployed.rows(offsets.format("lamina.offsets"))
+
+
+def test_options_that_contradict_a_preview_are_refused(deployed: Deployed, quick_lamina: CommandLine) -> None:
     for arguments in (
         ("apply", "--drop"),
         ("apply", "--preview", "dev", "--prune"),
         ("check", "--live", "--preview", "a"),
     ):
         assert "Usage" in quick_lamina(*arguments, code=2).err
-    refused = quick_lamina("apply", "--preview", "analytics", "--catalog", str(with_files), code=1).err
+    refused = quick_lamina("apply", "--preview", "analytics", code=1).err
     assert "cannot be the name of a preview" in refused
 
 

@@ -157,6 +157,33 @@ def totals(deployed: Deployed, name: str) -> dict[object, object]:
     return {row[0]: row[1] for row in deployed.rows(f"SELECT * FROM of_{name}")}
 
 
+def refuse_offsets_beyond_the_topic(deployed: Deployed) -> None:
+    """A beginning that the topic does not have is refused by `plan` and by `apply`."""
+    for start, why in (
+        ('{"0": 6}', "offset 6 of partition 0"),
+        ('{"2": 0}', "partition 2"),
+        ("2999-01-01T00:00:00Z", "in the future"),
+    ):
+        with pytest.raises(LaminaError, match=why):
+            deployed.apply(**begun("wrong", start))
+        with pytest.raises(LaminaError, match=why):
+            applying.plan(deployed.deployment, deployed.files)
+
+
+def refuse_to_move_a_beginning(deployed: Deployed) -> None:
+    """A source that counts already cannot begin elsewhere."""
+    [change] = [
+        change
+        for change in applying.plan(
+            deployed.deployment,
+            {**deployed.files, "some.sql": deployed.files["some.sql"].replace('{"0": 2}', '{"0": 4}')},
+        )
+        if change.name == "some"
+    ]
+    assert change.action == "refuse"
+    assert "and began at" in change.effect
+
+
 def test_sources_begin_at_their_declared_offsets_and_the_log_at_the_lowest(deployed: Deployed) -> None:
     brokers, topic = deployed.deployment.brokers, f"{deployed.prefix}_amounts"
     brokers.create(topic, 2)
@@ -172,15 +199,7 @@ def test_sources_begin_at_their_declared_offsets_and_the_log_at_the_lowest(deplo
     sent(1, None, None, 1, at=new_year - 1)
     sent(0, 1_000, at=new_year)
     sent(1, 10, at=new_year + 5)
-    for start, why in (
-        ('{"0": 6}', "offset 6 of partition 0"),
-        ('{"2": 0}', "partition 2"),
-        ("2999-01-01T00:00:00Z", "in the future"),
-    ):
-        with pytest.raises(LaminaError, match=why):
-            deployed.apply(**begun("wrong", start))
-        with pytest.raises(LaminaError, match=why):
-            applying.plan(deployed.deployment, deployed.files)
+    refuse_offsets_beyond_the_topic(deployed)
     deployed.files.clear()
     deployed.apply(**begun("newest", "latest"))
     sent(0, 10_000, at=new_year + 9)
@@ -225,16 +244,7 @@ def test_sources_begin_at_their_declared_offsets_and_the_log_at_the_lowest(deplo
     assert deployed.deployment.log.start(source) == Offsets.of(topic, {0: 0, 1: 0})
     assert deployed.deployment.log.records_below(source, brokers.latest(topic)).count() == 11
     assert verified(deployed, first).equal
-    [change] = [
-        change
-        for change in applying.plan(
-            deployed.deployment,
-            {**deployed.files, "some.sql": deployed.files["some.sql"].replace('{"0": 2}', '{"0": 4}')},
-        )
-        if change.name == "some"
-    ]
-    assert change.action == "refuse"
-    assert "and began at" in change.effect
+    refuse_to_move_a_beginning(deployed)
     moved = begun("later", '{"0": 3, "1": 3}')["later"].replace("of_later", "of_some")
     deployed.apply(some=moved)  # its view reads it instead of the other source
     shown["some"] = {"p0": 11_100, "p1": 100_010}

@@ -96,6 +96,9 @@ def fragile(broker: OwnBroker, settings: Settings, spark_of_run: SparkSession) -
     deployment.close()
 
 
+BAD_RECORDS = "SELECT error, records FROM lamina.bad_records"
+
+
 def send(deployed: Deployed, numbers: range) -> None:
     """Sends records in batches of ten."""
     for start in range(numbers.start, numbers.stop, 10):
@@ -119,17 +122,22 @@ def refused(what: Callable[[], object], match: str) -> LaminaError:
     return raised.value
 
 
+def totals(deployed: Deployed) -> tuple[int, int]:
+    [(events, n)] = deployed.rows("SELECT events, n FROM totals")
+    return events, n
+
+
 def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a_leap(
     fragile: Deployed, broker: OwnBroker
 ) -> None:
+    for lose in (lose_counted_records, lose_archived_records, lose_a_skipped_record, lose_records_next_to_skipped_ones):
+        lose(fragile, broker)
+        fragile.check()
+
+
+def lose_counted_records(fragile: Deployed, broker: OwnBroker) -> None:
+    """The log holds 50 records, and 100 are counted. Kafka loses 10 of these, and 20 others reuse their offsets."""
     deployment, batch, topic = fragile.deployment, fragile.deployment.batch, fragile.topic("events")
-    source = deployment.deployed().sources["events"]
-
-    def totals() -> tuple[int, int]:
-        [(events, n)] = fragile.rows("SELECT events, n FROM totals")
-        return events, n
-
-    # The log holds 50 records, and 100 are counted. Kafka loses 10 of these, and 20 others reuse their offsets.
     send(fragile, range(50))
     fragile.catch_up()
     batch.rebuild()
@@ -143,22 +151,25 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
         r"Partition 0, below offset 100: expected offsets \d+ to 99 \(epoch 0, .*; found offsets \d+ to \d+ \(epoch 2,"
     )
     assert re.search(evidence, error.evidence)
-    assert totals() == (100, sum(range(100)))
+    assert totals(fragile) == (100, sum(range(100)))
     [alarm] = read_status(deployment).alarms
     assert "events: Kafka has lost records" in alarm
     assert "lamina rebuild --leap" in alarm
     assert "--leap" in refused(batch.rebuild, "has lost records of .* that were counted").way_out
     batch.rebuild(leap=True)
-    assert totals() == (110, sum(range(90)) + sum(range(1000, 1020)))
+    assert totals(fragile) == (110, sum(range(90)) + sum(range(1000, 1020)))
     moved = fragile.owner("SELECT count(*) FROM lamina.history WHERE query IS NOT NULL")
     assert moved == [(0,)], "the history up to 100 was of other records"
     assert read_status(deployment).alarms == []
     send(fragile, range(1020, 1030))
     fragile.catch_up()
-    assert totals()[0] == 120
-    fragile.check()
+    assert totals(fragile)[0] == 120
 
-    # The log holds all records, and Kafka loses some. Their offsets are the log's until Kafka reuses them.
+
+def lose_archived_records(fragile: Deployed, broker: OwnBroker) -> None:
+    """The log holds all records, and Kafka loses some. Their offsets are the log's until Kafka reuses them."""
+    deployment, batch, topic = fragile.deployment, fragile.deployment.batch, fragile.topic("events")
+    source = deployment.deployed().sources["events"]
     batch.logs.archive(source, deployment.brokers.latest(topic))
     broker.lose(topic, 110)
     refused(fragile.catch_up, "found the end of the topic at 110")
@@ -178,25 +189,31 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     line = rf"other records from {topic} 0:110 to {topic} 0:120 than the log\. .* tag replaced_\d+"
     assert re.search(line, "\n".join(lines)), lines
     batch.rebuild(leap=True)
-    assert totals() == (115, sum(range(90)) + sum(range(1000, 1020)) + sum(range(2000, 2005)))
+    assert totals(fragile) == (115, sum(range(90)) + sum(range(1000, 1020)) + sum(range(2000, 2005)))
     fragile.check()
     refs = deployment.spark.sql(f"SELECT name FROM lamina.log.`{topic}`.refs WHERE type = 'TAG'").collect()
     assert [ref.name.startswith("replaced_") for ref in refs] == [True], "a tag keeps the removed records"
 
-    # A skip applies to the named record only. No counted record is lost here: another record reuses offset 120.
+
+def lose_a_skipped_record(fragile: Deployed, broker: OwnBroker) -> None:
+    """A skip applies to the named record only. No counted record is lost here: another record reuses offset 120."""
+    deployment, topic = fragile.deployment, fragile.topic("events")
     source = deployment.deployed().sources["events"]
-    bad = "SELECT error, records FROM lamina.bad_records"
     send(fragile, range(2100, 2110))
     assert topic_records.skip(deployment, source, 0, 120, "no view can count it")
-    assert fragile.rows(bad) == [(SKIPPED, 1)]
+    assert fragile.rows(BAD_RECORDS) == [(SKIPPED, 1)]
     broker.lose(topic, 115)
     send(fragile, range(3000, 3010))
     fragile.catch_up()
-    assert totals()[0] == 125, "the record that now has the offset is counted"
-    assert fragile.rows(bad) == []
+    assert totals(fragile)[0] == 125, "the record that now has the offset is counted"
+    assert fragile.rows(BAD_RECORDS) == []
     assert {query.skipped for query in read_status(deployment).queries} == {0}
 
-    # The log may hold a record that is skipped later, and its neighbors. It is cut back only to Kafka's loss.
+
+def lose_records_next_to_skipped_ones(fragile: Deployed, broker: OwnBroker) -> None:
+    """The log may hold a record that is skipped later, and its neighbors. It is cut back only to Kafka's loss."""
+    deployment, batch, topic = fragile.deployment, fragile.deployment.batch, fragile.topic("events")
+    source = deployment.deployed().sources["events"]
     send(fragile, range(4000, 4010))
     send(fragile, range(4010, 4020))
     batch.logs.archive(source, deployment.brokers.latest(topic))
@@ -206,11 +223,10 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     send(fragile, range(5000, 5020))
     batch.logs.archive(source, deployment.brokers.latest(topic), accept_loss=True)
     fragile.catch_up()
-    assert totals()[0] == 125 + 9 + 20
+    assert totals(fragile)[0] == 125 + 9 + 20
     batch.rebuild(leap=True)
-    assert totals()[0] == 125 + 9 + 20
-    assert fragile.rows(bad) == [(SKIPPED, 1)]
-    fragile.check()
+    assert totals(fragile)[0] == 125 + 9 + 20
+    assert fragile.rows(BAD_RECORDS) == [(SKIPPED, 1)]
 
 
 def test_records_read_ahead_and_lost_before_their_micro_batch_are_not_counted(
