@@ -92,14 +92,18 @@ def assert_compared(deployed: Deployed, lamina: CommandLine, there: list[tuple[A
     assert deployed.rows(offsets.format("lamina.preview_offsets")) == deployed.rows(offsets.format("lamina.offsets"))
 
 
-def test_options_that_contradict_a_preview_are_refused(deployed: Deployed, quick_lamina: CommandLine) -> None:
+def test_options_that_contradict_a_preview_are_refused(
+    deployed: Deployed, quick_lamina: CommandLine, tmp_path: Path
+) -> None:
+    deployed.apply(events=CATALOG["events"])
+    (tmp_path / "events.sql").write_text(deployed.files["events.sql"])
     for arguments in (
         ("apply", "--drop"),
         ("apply", "--preview", "dev", "--prune"),
         ("check", "--live", "--preview", "a"),
     ):
         assert "Usage" in quick_lamina(*arguments, code=2).err
-    refused = quick_lamina("apply", "--preview", "analytics", code=1).err
+    refused = quick_lamina("apply", "--preview", "analytics", "--catalog", str(tmp_path), code=1).err
     assert "cannot be the name of a preview" in refused
 
 
