@@ -122,7 +122,7 @@ def _text_and_precedence(expression: Expr) -> tuple[str, int]:
         case Merged():
             raise AssertionError("cells are merged above the aggregation")
         case NeedsRecords():
-            raise AssertionError("the placement lets none pass")
+            raise AssertionError("the placement leaves no such expression to this writer")
         case Subquery():
             raise Wrong(
                 expression.place,

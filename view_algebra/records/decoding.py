@@ -485,7 +485,10 @@ _CHANGE_TIME = re.compile(r"__(?:source_)?ts_(ms|us|ns)$")
 """Times of the change in a flattened event, whose names end in their unit."""
 
 WRONG = "a field has the wrong type: "
-"""Prefix of the reason if a record is bad because of its fields."""
+"""Prefix of the reason if a record is bad because of its fields.
+
+Reasons are in the texts of a source, so other words would make a new version of every view.
+"""
 
 TIME_OF_DAY = "a field holds a time of day without the day"
 

@@ -74,21 +74,29 @@ NUMERIC_KEYS: Mapping[str, str] = {
 MARK = "\uf8ff"
 """The mark before a number that is read as a text."""
 _IN_TEXT = "t"
+"""The letter after a mark that stands for no number: the text looks like an object."""
+
+# The tokens of JSON as Spark's reader takes it. No quantifier gives characters back, so a long text takes linear time.
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _QUOTED = r"'(?:[^'\\]++|\\.)*+'"
 _LITERAL = "[+-]?(?:NaN|INF|Infinity)"
 _NUMBER = rf"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|{_LITERAL})(?=[ \t\r\n,\]}}])"
+
+# Places for marks: numbers, texts that look like objects, and marks that a text has itself. `\G` begins where the match before it ended.
 _NUMBERS = rf"""\G((?:[^"'0-9NI+-]++|{_STRING}|{_QUOTED}|[+-](?![0-9NI]))*+)({_NUMBER})"""
 _OBJECTS_IN_TEXTS = (
     rf"""\G((?:[^"']++|{_QUOTED}|{_STRING}(?=[ \t\r\n]*+:)|(?!"[ \t\r\n]*+[\[{{]){_STRING})*+)"((?:[^"\\]++|\\.)*+)\""""
 )
 _OWN_MARKS = rf"(?<!\\)((?:\\\\)*+)(?:\\u[fF]8[fF][fF]|{MARK})"
+
 _MARKS = (
     rf'^{MARK}(?=-?[0-9])|(?:^|(?<=")){MARK}(?={_LITERAL}(?:"|$))'
     rf'|"{MARK}(-?[0-9][^"]*+)"|{MARK}(?:{_IN_TEXT}|({MARK}))'
 )
 
 _ZERO = r"-0[ \t\r\n,\]}]"
+"""The number -0, which loses its sign in a STRING."""
+
 FRACTION = rf"[:\[,][ \t\r\n]*+(?:-?[0-9]++[.eE]|{_ZERO}|{_LITERAL})"
 """Text that may be a JSON number whose digits Spark's reader changes in a STRING."""
 
@@ -105,6 +113,9 @@ LONG_DOUBLE = r"[:\[,][ \t\r\n]*+-?(?:[0-9.]{39}|[0-9.]{16,}+[eE])"
 """Text that may be a JSON number that a variant turns into a double with fewer digits."""
 
 _SPACE = r"[\x00-\x20]*+"
+"""The characters that Spark's CAST strips from both ends of a text."""
+
+# Texts of whole numbers, and the whole numbers among those of decimals.
 _WHOLE = (
     rf"^{MARK}?{_SPACE}([+-]?[0-9]{{1,20}}(?=\.0*+{_SPACE}$|{_SPACE}$)"
     rf"|[+-]?[0-9]{{1,18}}(?:\.[0-9]{{1,9}})?[eE](?:\+?[0-9]{{1,2}}|-[0-9])(?={_SPACE}$))"
@@ -113,6 +124,7 @@ _IS_WHOLE = r"^(-?[0-9]++)(?:\.0++|(?<=^0)E-18)$"
 THOUSANDS = r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})++\.[0-9]*+|(?:,[0-9]{3}){2,}+)"
 """A number whose commas can only separate thousands: a point follows them, or there are at least two."""
 
+# Texts of decimals, doubles and booleans, as Spark's reader and CAST take them.
 _DIGITS = r"(?:\p{Nd}++\.?\p{Nd}*+|\.\p{Nd}++)(?:[eE][+-]?\p{Nd}{1,3})?"
 _DECIMAL = rf"^{MARK}?(?!.{{1001}}){_SPACE}([+-]?{_DIGITS}|{THOUSANDS}){_SPACE}$"
 _DOUBLE = (
@@ -120,6 +132,8 @@ _DOUBLE = (
     rf'|(?i:NaN|[+-]?Inf(?:inity)?)){_SPACE}"?$'
 )
 _TRUE, _FALSE = (rf"(?i)^{MARK}?{_SPACE}(?:{word}){_SPACE}$" for word in ("true|1", "false|0"))
+
+# Texts that CAST would take in another meaning: numbers as times, no value as an empty list, words as base 64.
 _NO_TIME = rf"^{MARK}|{TIME_ALONE}|{DIGITS_ALONE}"
 _WITHOUT_ZONE = rf"^{_SPACE}[+-]?[0-9]++(?:-[0-9]++)*+(?:[T ][0-9:.]*+)?{_SPACE}$"
 _NOTHING = rf"^\[[ \t\r\n]*+\]$|{EMPTY}"

@@ -289,7 +289,7 @@ def _text_and_precedence(value: Expr, writer: Writer) -> tuple[str, int]:
         case Windowed():
             return windowed(value, writer)
         case NeedsRecords():
-            raise AssertionError("the placement lets none pass")
+            raise AssertionError("the placement leaves no such expression to this writer")
         case Subquery():
             return _subquery(value, writer)
 
