@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 from pathlib import Path
 
@@ -15,8 +14,6 @@ if (
 ):  # in a shell's background: what is started here would ignore it too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Python looks for cycles after every 700 objects, and a compiled catalog is a million of them without garbage.
-gc.set_threshold(100_000, 50, 100)
 
 LONGEST = (
     "dags/test_dag_runs.py",
