@@ -82,7 +82,8 @@ _QUOTED = r"'(?:[^'\\]++|\\.)*+'"
 _LITERAL = "[+-]?(?:NaN|INF|Infinity)"
 _NUMBER = rf"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|{_LITERAL})(?=[ \t\r\n,\]}}])"
 
-# Places for marks: numbers, texts that look like objects, and marks that a text has itself. `\G` begins where the match before it ended.
+# Places for marks: numbers, texts that look like objects, and marks that a text has itself. `\G` begins where the match
+# before it ended.
 _NUMBERS = rf"""\G((?:[^"'0-9NI+-]++|{_STRING}|{_QUOTED}|[+-](?![0-9NI]))*+)({_NUMBER})"""
 _OBJECTS_IN_TEXTS = (
     rf"""\G((?:[^"']++|{_QUOTED}|{_STRING}(?=[ \t\r\n]*+:)|(?!"[ \t\r\n]*+[\[{{]){_STRING})*+)"((?:[^"\\]++|\\.)*+)\""""
