@@ -15,13 +15,12 @@ from view_algebra.language.types import INT, STRING, VOID, Type
 from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.constants import elements, table
 from view_algebra.typed.nested import is_empty, saying_its_type
-from view_algebra.typed.scalars import expression
-from view_algebra.typed.scopes import Scope
+from view_algebra.typed.scopes import Scope, resolved
 
 
 def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
     """The generator of a call that makes rows, with its columns."""
-    place, arguments = span(node), [expression(argument, scope) for argument in node.expressions]
+    place, arguments = span(node), [resolved(argument, scope) for argument in node.expressions]
     if node.name.lower() == "stack":
         arguments = [_stacked(arguments, place)]
     if node.name.lower() == "json_tuple":

@@ -72,8 +72,7 @@ from view_algebra.typed.events import reads_records
 from view_algebra.typed.generators import with_generator
 from view_algebra.typed.names import meant_by
 from view_algebra.typed.nested import in_spark, is_key, is_list_key, text_of
-from view_algebra.typed.scalars import expression
-from view_algebra.typed.scopes import Scope, Sets
+from view_algebra.typed.scopes import Scope, Sets, resolved
 from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.typed.ties import position
 
@@ -115,7 +114,7 @@ def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
     elif isinstance(item, exp.Tuple):
         raise _no_column(item)
     else:
-        key = window_key(expression(item, scope))
+        key = window_key(resolved(item, scope))
     if key.type == WINDOW and isinstance(key, Field) and not scope.above:
         key = member(key, "start", key.place)
     refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
@@ -156,7 +155,7 @@ def windows_of(node: exp.Select, scope: Scope) -> dict[str, Expr]:
     group = node.args.get("group")
     items = [] if group is None else [*group.expressions, *group.find_all(exp.Anonymous)]
     windows = [window for item in items if (window := _time_window(meant_by(item, node))) is not None]
-    calls = {expression(window, scope): window for window in windows}
+    calls = {resolved(window, scope): window for window in windows}
     if len(calls) > 1:
         raise Wrong(span([*calls.values()][-1]), "GROUP BY has two windows", "Group by one of them.")
     return {window.name.lower(): key for key, window in calls.items()}

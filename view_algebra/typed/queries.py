@@ -77,8 +77,7 @@ from view_algebra.typed.names import (
 from view_algebra.typed.natural_names import natural_name
 from view_algebra.typed.nested import by_scalars, by_texts, is_empty
 from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses, refuse_texts_that_meet_numbers
-from view_algebra.typed.scalars import expression
-from view_algebra.typed.scopes import Outside, Rows, Scope, Sets, is_kafkas
+from view_algebra.typed.scopes import Outside, Rows, Scope, Sets, is_kafkas, resolved
 from view_algebra.typed.spark_refuses import (
     OVERLAPPING,
     refuse_in_outer_joins,
@@ -184,7 +183,7 @@ def _from_where(node: exp.Select, scope: Scope) -> Scope:
     refuse_in_outer_joins(relation, span(node))
     scope = replace(scope, rows=_rows(relation))
     where = node.args.get("where")
-    filtered = condition(expression(where.this, scope.about(scope.outside.around)), "WHERE") if where else None
+    filtered = condition(resolved(where.this, scope.about(scope.outside.around)), "WHERE") if where else None
     filtered = reduce(both, scope.semi, filtered)
     if filtered is not None:
         refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
@@ -275,10 +274,10 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
             meant[part.path[-1].lower()] = output
         return None
 
-    having = condition(expression(node, scope), "HAVING")
+    having = condition(resolved(node, scope), "HAVING")
     refuse_windowed(having, "HAVING")
     rewrite(having, grouped)
-    return condition(expression(node, scope.preferring(meant)), "HAVING") if meant else having
+    return condition(resolved(node, scope.preferring(meant)), "HAVING") if meant else having
 
 
 def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None) -> Select:
@@ -309,7 +308,7 @@ def outputs_of(node: exp.Select, scope: Scope) -> tuple[list[Output], Scope]:
             exploded, scope = _exploded(inner, item, scope)
             outputs += exploded
             continue
-        value = expression(inner, scope)
+        value = resolved(inner, scope)
         name = item.alias if isinstance(item, exp.Alias) else natural_name(item, scope)
         if any(kind.length for kind in inside(value.type)) and value.type not in LENGTHS:
             way_out = "A difference of two times is a column of its own: ts - before AS waited."

@@ -67,8 +67,7 @@ from view_algebra.typed.names import (
     untyped,
     with_column_names,
 )
-from view_algebra.typed.scalars import expression
-from view_algebra.typed.scopes import Columns, Outside, Scope, is_kafkas
+from view_algebra.typed.scopes import Columns, Outside, Scope, is_kafkas, resolved
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.typed.subqueries import JOINS, semi_join
 from view_algebra.written.dialect import parsed
@@ -180,7 +179,7 @@ def _rows(node: exp.Values, scope: Scope) -> list[list[Expr]]:
     for value in (value for row in rows for value in row):
         if isinstance(value, exp.Alias):
             raise Wrong(span(value), "a value of VALUES cannot have a name", "Write VALUES (1), (2) AS numbers(n).")
-    return [[expression(value, Scope(Outside(scope.context))) for value in row] for row in rows]
+    return [[resolved(value, Scope(Outside(scope.context))) for value in row] for row in rows]
 
 
 def _table_function(node: exp.Table, scope: Scope) -> Constants:
@@ -188,7 +187,7 @@ def _table_function(node: exp.Table, scope: Scope) -> Constants:
     name, place = node.this.name.lower(), span(node.this)
     if name in WINDOWED:
         raise Wrong(place, f"FROM does not take {name}()", "Write FROM s GROUP BY window(ts, '15 minutes').")
-    bounds = [expression(argument, Scope(Outside(scope.context))) for argument in node.this.expressions]
+    bounds = [resolved(argument, Scope(Outside(scope.context))) for argument in node.this.expressions]
     alias, names = alias_of(node, scope)
     if name == "explode" and len(bounds) == 1:
         return table([[element] for element in elements(bounds[0], place)], names or ["col"], alias, place)
@@ -342,7 +341,7 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope
     if using:
         on, scope = using_condition(kind, using, replace(scope, relations=before), right_alias(right), scope)
     elif join.args.get("on") is not None:
-        on = condition(expression(join.args["on"], scope), "ON")
+        on = condition(resolved(join.args["on"], scope), "ON")
         refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
         refuse_in_join(on, before)
     elif kind in ("LEFT", "RIGHT", "FULL") and not natural:
@@ -364,13 +363,13 @@ def _as_of(
     """A join with the versions that held at a time. Spark gets the same edit."""
     before = scope.relations
     time = join.this.args["version"].expression
-    at = expression(time.copy(), scope)
+    at = resolved(time.copy(), scope)
     refuse_aggregates(at, "FOR SYSTEM_TIME AS OF", "Aggregate in a subquery, and join from that.")
     if at.type.numeric or at.type.nested or at.type.name == "BOOLEAN":
         raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF takes a time, not {at.type}", A_TIME)
     right, scope = _named(versions, scope)
     both_hold = exp.and_(scope.edits.copy(join.args["on"]), holds, copy=False)
-    on = condition(expression(both_hold, scope), "ON")
+    on = condition(resolved(both_hold, scope), "ON")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
     refuse_in_join(on, before)
     scope.edits.put(join.this, versions)
@@ -403,7 +402,7 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[R
         return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join)), scope
     exploded, scope = _explode(left, join.this, scope, outer=kind == "LEFT")
     if on not in (None, always):
-        scope = replace(scope, semi=(*scope.semi, condition(expression(on, scope), "ON")))
+        scope = replace(scope, semi=(*scope.semi, condition(resolved(on, scope), "ON")))
     return exploded, scope
 
 
@@ -428,7 +427,7 @@ def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple
     on: Expr | None = None
     if join.args.get("on") is not None:
         within = replace(scope, relations={**scope.relations, **inner.relations})
-        on = condition(expression(join.args["on"], within), "ON")
+        on = condition(resolved(join.args["on"], within), "ON")
     for column in join.args.get("using") or []:
         at = span(column)
         of_right = find([right_alias(right), column.name], inner.relations, at)
