@@ -19,13 +19,13 @@ from view_algebra.compiled import Catalog, CellTable, Column, Fused, Input, Merg
 from view_algebra.errors import LaminaError, Refused
 
 if TYPE_CHECKING:
-    from view_algebra.compile import compile_catalog, of_today
+    from view_algebra.compile import compile_catalog, recompiled
     from view_algebra.texts.fuse import fuse, rows
 
 SPARK_FUNCTIONS = (files(__package__) / "spark_functions.sql").read_text(encoding="utf-8")
 """Postgres DDL of schema `spark`, which every `merge` and `final` may call. Run it when the serving layer migrates."""
 
-_COMPILING = {"compile_catalog": "compile", "of_today": "compile", "fuse": "texts.fuse", "rows": "texts.fuse"}
+_COMPILING = {"compile_catalog": "compile", "recompiled": "compile", "fuse": "texts.fuse", "rows": "texts.fuse"}
 
 
 def __getattr__(name: str) -> object:
@@ -50,6 +50,6 @@ __all__ = [
     "View",
     "compile_catalog",
     "fuse",
-    "of_today",
+    "recompiled",
     "rows",
 ]

@@ -257,12 +257,12 @@ def _as_deployed(new: Source, old: Source | None) -> Source:
     The ids of its events are known for the records that were good when they came. Another parse could find other
     records good, whose ids are unknown.
     """
-    if old is None or not old.ids or (today := of_today(old)) is None:
+    if old is None or not old.ids or (today := recompiled(old)) is None:
         return new
     return replace(new, parse=old.parse, counted=old.counted, ids=old.ids) if new.reads_as(today) else new
 
 
-def of_today(source: Source) -> Source | None:
+def recompiled(source: Source) -> Source | None:
     """A deployed source, compiled by this version of Lamina, or None if it refuses the declaration."""
     try:
         return compile_catalog({"": source.sql}).sources[source.name]

@@ -24,7 +24,7 @@ from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import ADDITIVE, COUNTS, MOMENTS
 from view_algebra.language.expressions import Aggregate, Call, Query, Read, Select, Stream
 from view_algebra.language.lengths import as_numbers
-from view_algebra.language.limits import without
+from view_algebra.language.limits import without_infinities
 from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, renamed, walk
@@ -137,7 +137,7 @@ def compile_view(d: ViewDeclaration, symbols: Symbols, readings: Iterable[Throug
         never_null=tuple(_aggregates(typed.query, COUNTS)),
         additive=tuple(_additive(typed.query)),
     )
-    columns = tuple((name, without(kind)) for name, kind in typed.query.columns)
+    columns = tuple((name, without_infinities(kind)) for name, kind in typed.query.columns)
     return replace(
         symbols,
         views={**symbols.views, view.name: view},

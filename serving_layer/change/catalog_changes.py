@@ -264,7 +264,7 @@ def _parse_change(change: PlannedChange, old: Source, new: Source, facts: Facts)
     """The change of a source whose records are read differently. It is refused if an event's id could change."""
     if not new.ids:
         return change
-    if (today := view_algebra.of_today(old)) is None or not old.reads_as(today):
+    if (today := view_algebra.recompiled(old)) is None or not old.reads_as(today):
         why = "it is still read as an older Lamina read it, which decided whose ids are known"
         return _to_another_name(change, why)
     if _may_make_good(old, new):

@@ -41,7 +41,7 @@ def read_csv(declared: Declared) -> ValueSql:
     if delimiter == quote:
         raise FormatMistake("delimiter and quote are the same character", "Write two characters.", "quote")
     count = len(declared.columns)
-    line = spark_text(well_formed(count, delimiter, quote))
+    line = spark_text(line_pattern(count, delimiter, quote))
     return ValueSql(
         f"""(
     SELECT *, {_object(declared)} AS {TEXT}
@@ -58,10 +58,10 @@ def read_csv(declared: Declared) -> ValueSql:
     )
 
 
-def well_formed(count: int, delimiter: str, quote: str) -> str:
+def line_pattern(count: int, delimiter: str, quote: str) -> str:
     r"""Java's regular expression for a line of `count` fields.
 
-    >>> print(well_formed(1, ",", "'"))
+    >>> print(line_pattern(1, ",", "'"))
     ^(?:'(?:[^']++|'')*+'|(?!')[^,\r\n]*+)(?:,(?:'(?:[^']++|'')*+'|(?!')[^,\r\n]*+)){0}(?:\r?\n\z)?+\z
     """
     d, q = re.escape(delimiter), re.escape(quote)

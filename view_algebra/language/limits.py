@@ -195,7 +195,7 @@ def moved(call: Call, time: Expr) -> Call:
     return Call("endless", (of_finite, time), replace(call.type, endless=True), place=call.place)
 
 
-def without(kind: Type) -> Type:
+def without_infinities(kind: Type) -> Type:
     """The type without infinities, as a view shows it."""
     return replace(kind, endless=False)
 

@@ -401,7 +401,7 @@ def naming(node: T, edits: Edits) -> T:
         before = aliases.union(name.lower() for name in names[:number])
         if any(column.parts[0].name.lower() in before for column in item.find_all(exp.Column)):
             return node
-    renaming = edits.copied(node)
+    renaming = edits.copy_without_own_edit(node)
     outputs = zip(renaming.this.expressions, names, strict=True)
     renaming.this.set("expressions", [named_item(item, name) for item, name in outputs])
     renaming.args["alias"].set("columns", None)

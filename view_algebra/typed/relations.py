@@ -167,7 +167,7 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     if of_stream:  # Spark would also group by Kafka's columns
         own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
         scope.edits.put(node, exp.Subquery(this=own, pivots=[scope.edits.copy(pivot)]))
-    if any(scope.edits.change(item) for item in pivoted_query.expressions):
+    if any(scope.edits.changes_result(item) for item in pivoted_query.expressions):
         named = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(name) for name in renamed])
         # Spark would also pivot by the order of events.
         scope.edits.put(node, exp.Subquery(this=pivoted_query, alias=named))

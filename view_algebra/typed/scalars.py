@@ -508,9 +508,9 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
         value, wanted = (_lowered(side, span(node)) for side in (value, wanted))
     if max(literal, default="") > "\uffff" and isinstance(wanted, Constant):
         text = (
-            exp.Lower(this=scope.edits.copied(node.this))
+            exp.Lower(this=scope.edits.copy_without_own_edit(node.this))
             if isinstance(node, exp.ILike)
-            else scope.edits.copied(node.this)
+            else scope.edits.copy_without_own_edit(node.this)
         )
         regex = exp.Literal.string(regular(wanted.value or ""))
         scope.edits.put(node, exp.RegexpLike(this=text, expression=regex, **_negated(node)))

@@ -46,8 +46,8 @@ from view_algebra.written.properties import (
     instead_of_option,
     of_format,
     properties_of,
+    report_malformed,
     values_of,
-    well_formed,
 )
 from view_algebra.written.ways_out import computed_in_view
 
@@ -162,7 +162,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     event_time = _event_time(properties, columns, report, of_changes=bool(primary) and changes)
     newest_by = _newest_by(properties, primary, event_time, format_, report)
     _check_keyed(properties, primary, unique, report)
-    well_formed(properties, report)
+    report_malformed(properties, report)
     properties, start = _fields(properties, columns, report), _start(options, report)
     encodings = _encodings(columns, primary, format_, properties, options, report)
     again = asked_again(format_, key_format, options, report)
@@ -583,7 +583,7 @@ def _newest_by(
             way_out = "Name the column as well: 'event_time' = 'updated_at'."
             report(Wrong(place, "newest_by 'event_time' needs an event_time", way_out))
         case _:
-            pass  # `well_formed` reports it
+            pass  # `report_malformed` reports it
     return default
 
 
@@ -619,7 +619,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
             for constraint in item.args.get("constraints") or []:
                 if isinstance(constraint.kind, exp.CommentColumnConstraint):
                     comments[item.name] = constraint.kind.this.name
-    well_formed(properties, report)
+    report_malformed(properties, report)
     if statement.expression is None:
         raise Wrong(span(target), "the view has no SELECT", "Write CREATE VIEW name AS SELECT ….")
     write_windows_out(statement.expression)

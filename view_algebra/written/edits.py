@@ -49,7 +49,7 @@ class Edit:
     whole_conditions: bool = False
 
     @property
-    def tells(self) -> bool:
+    def changes_result(self) -> bool:
         """True if the edit changes Spark's result, unlike a name, an inherited order or numbers alone."""
         return self != Edit(alias=self.alias, order=self.order, numbers=self.numbers)
 
@@ -129,13 +129,13 @@ class Edits:
 
     def text(self, node: exp.Expr, unedited: str = "") -> str:
         """A node as Spark SQL, with its edits. Without edits, the author's own text of it, if that is passed."""
-        return text_of(_applied(node, self)) if self.change(node) else unedited or text_of(node)
+        return text_of(_applied(node, self)) if self.changes_result(node) else unedited or text_of(node)
 
-    def change(self, node: exp.Expr) -> bool:
+    def changes_result(self, node: exp.Expr) -> bool:
         """True if a node inside has an edit that changes Spark's result."""
-        return any(self.of(part).tells for part in node.walk())
+        return any(self.of(part).changes_result for part in node.walk())
 
-    def copied(self, node: T) -> T:
+    def copy_without_own_edit(self, node: T) -> T:
         """A copy of a node for its own replacement, with the edits inside it but not its own."""
         copy = self.copy(node)
         self._edits.pop(id(copy), None)

@@ -236,7 +236,7 @@ def _key(node: exp.Expr) -> str:
     return node.sql("spark").replace("`", "") if isinstance(node, exp.Dot) else node.name
 
 
-def well_formed(properties: Options, report: Report) -> None:
+def report_malformed(properties: Options, report: Report) -> None:
     """Reports values that do not have the form of their property."""
     for name, (pattern, way_out) in _FORMS.items():
         if name in properties and not re.fullmatch(pattern, properties[name][0]):
