@@ -196,7 +196,9 @@ def _table_function(node: exp.Table, scope: Scope) -> Constants:
         series = _DAYS if of_times else "Write FROM range(1, 11) AS t(n), whose end is not among its rows."
         raise Wrong(place, f"FROM does not take {name}()", series if name in _SERIES else _NAMED_RELATION)
     ends = [int(bound.value) for bound in bounds if isinstance(bound, Constant) and bound.type.integral and bound.value]
-    if len(ends) < len(bounds) or not 0 < len(numbers := range(*ends)) <= MOST_ELEMENTS:
+    is_literal = len(ends) == len(bounds) and 0 not in ends[2:]
+    numbers = range(*ends)[: MOST_ELEMENTS + 1] if is_literal else range(0)
+    if not 0 < len(numbers) <= MOST_ELEMENTS:
         raise Wrong(place, f"range() needs literals that give 1 to {MOST_ELEMENTS:,} rows", "Write it as range(0, 24).")
     return table([[Constant(str(number), BIGINT)] for number in numbers], names or ["id"], alias, place)
 

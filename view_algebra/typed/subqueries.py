@@ -151,7 +151,7 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
 
 
 def _is_null(value: Expr) -> bool:
-    """True if the value is NULL whatever is read."""
+    """True if the value reads no column and contains a NULL literal, so that it is NULL in all but a few functions."""
     parts = list(walk(value))
     return any(isinstance(e, Constant) and e.value is None for e in parts) and not any(
         isinstance(e, Field) for e in parts

@@ -40,6 +40,20 @@ SELECT id, n FROM range(0) CROSS JOIN (SELECT count(*) AS n FROM events);
 CREATE VIEW v AS
 SELECT id, n FROM range(0, 24) CROSS JOIN (SELECT count(*) AS n FROM events);
 
+-- a range without a step
+CREATE VIEW v AS
+SELECT id, n FROM range(0, 24, 0) CROSS JOIN (SELECT count(*) AS n FROM events);
+-- instead, as printed
+CREATE VIEW v AS
+SELECT id, n FROM range(0, 24) CROSS JOIN (SELECT count(*) AS n FROM events);
+
+-- a range of more rows than a BIGINT counts
+CREATE VIEW v AS
+SELECT id, n FROM range(-1, 9223372036854775807) CROSS JOIN (SELECT count(*) AS n FROM events);
+-- instead, as printed
+CREATE VIEW v AS
+SELECT id, n FROM range(0, 24) CROSS JOIN (SELECT count(*) AS n FROM events);
+
 -- a table of a function
 CREATE VIEW v AS
 SELECT * FROM json_each('[1]');
