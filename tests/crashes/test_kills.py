@@ -1,4 +1,4 @@
-"""Real processes are killed with SIGKILL, at a named point or at random, and `check` follows."""
+"""Real processes are killed or interrupted, at a named point or at random. Nothing is lost, and `check` agrees."""
 
 from __future__ import annotations
 
