@@ -168,7 +168,8 @@ def _panel(number: int, metric: Metric) -> dict[str, object]:
     return {
         "id": number + 1,
         "type": "timeseries",
-        "title": metric.help,
+        "title": metric.name,
+        "description": metric.help,
         "gridPos": {"h": 8, "w": 12, "x": 12 * (number % 2), "y": 8 * (number // 2)},
         "datasource": {"type": "prometheus", "uid": "${datasource}"},
         "fieldConfig": {"defaults": {"unit": unit}, "overrides": []},

@@ -289,11 +289,11 @@ CROSS JOIN jsonb_each_text(r.seconds) AS s""",
     ),
     Metric(
         "lamina_rebuild_age_seconds",
-        "Seconds since the newest finished rebuild ended.",
+        "Seconds since the newest rebuild of deployed views ended well.",
         (),
         """
 SELECT extract(epoch FROM clock_timestamp() - ended_at) FROM lamina.rebuild
-WHERE state = 'done' ORDER BY id DESC LIMIT 1""",
+WHERE kind = 'rebuild' AND state IN ('done', 'held') ORDER BY id DESC LIMIT 1""",
         alert=Alert(
             "LaminaRebuildOverdue",
             "lamina_rebuild_age_seconds > 2 * 86400",
@@ -303,9 +303,11 @@ WHERE state = 'done' ORDER BY id DESC LIMIT 1""",
     ),
     Metric(
         "lamina_rebuild_failed",
-        "1 if the newest rebuild failed.",
+        "1 if the newest rebuild or apply failed, unless a person stopped it.",
         (),
-        "SELECT (state = 'failed')::int FROM lamina.rebuild ORDER BY id DESC LIMIT 1",
+        """
+SELECT (state = 'failed')::int FROM lamina.rebuild
+WHERE kind <> 'preview' AND NOT (state = 'failed' AND stopped IS NOT NULL) ORDER BY id DESC LIMIT 1""",
         alert=Alert(
             "LaminaRebuildFailed",
             "lamina_rebuild_failed == 1",
@@ -315,11 +317,12 @@ WHERE state = 'done' ORDER BY id DESC LIMIT 1""",
     ),
     Metric(
         "lamina_oldest_snapshot_seconds",
-        "Age of the oldest transaction of the database that holds a snapshot: while it lasts, no vacuum removes rows.",
+        "Age of the oldest transaction of a reader that holds a snapshot: while it lasts, no vacuum removes rows.",
         (),
         """
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0) FROM pg_stat_activity
-WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()""",
+WHERE datname = current_database() AND backend_xmin IS NOT NULL
+    AND backend_type = 'client backend' AND application_name <> 'lamina'""",
         alert=Alert(
             "LaminaSlowReader",
             "lamina_oldest_snapshot_seconds > 3600",

@@ -46,11 +46,20 @@ def test_a_failed_dead_or_overdue_rebuild_raises_an_alarm(world: World) -> None:
     for stopped, telling in (("NULL", 1), *((f"'{stop}'", 0) for stop in Stop)):
         sql(world, f"UPDATE lamina.rebuild SET state = 'failed', error = 'the disk is full', stopped = {stopped}")
         assert len(alarms_of_a(world)) == telling, stopped
+        assert metric(world, "lamina_rebuild_failed") == telling, "the alert agrees with the alarm"
     sql(world, "UPDATE lamina.rebuild SET state = 'done', error = NULL, stopped = NULL, ended_at = clock_timestamp()")
     assert alarms_of_a(world, thresholds=Thresholds(rebuild_within=26)) == []
+    assert metric(world, "lamina_rebuild_age_seconds") < 60
     sql(world, "UPDATE lamina.rebuild SET kind = 'apply'")
+    assert metric(world, "lamina_rebuild_age_seconds") == 0, "it has no value"
     [overdue] = alarms_of_a(world, thresholds=Thresholds(rebuild_within=26))
     assert overdue.startswith("no rebuild has succeeded for 27 h"), "an apply is not a nightly rebuild"
+
+
+def metric(world: World, name: str) -> float:
+    """The value of a metric without labels, or 0 if it has none."""
+    with world.database.snapshot() as connection:
+        return {sample.metric: sample.value for sample in metric_table.read(connection)}.get(name, 0)
 
 
 def test_the_alarm_about_a_dead_preview_names_the_preview_and_no_apply(world: World) -> None:
