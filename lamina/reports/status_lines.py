@@ -92,7 +92,7 @@ def _show_tables(output: Output, current: Status) -> None:
 
 
 def _print_alarms(output: Output, alarms: Sequence[str]) -> bool:
-    """Returns True if there are alarms."""
+    """Prints the alarms. Returns True if there are any."""
     for alarm in alarms:
         output.alarm(alarm)
     return bool(alarms)

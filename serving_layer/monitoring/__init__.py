@@ -1,5 +1,5 @@
 """Monitoring: alarms, the status of views and queries, metrics, and the numbers on the console's pages.
 
-In: the bookkeeping. Out: sentences, values and samples. The promise: alarms, metrics and the overview count nothing
-row by row, so they take milliseconds. `status` also counts the rows of every view.
+In: the bookkeeping. Out: sentences, values and samples. The promise: alarms, metrics and the overview count no
+view's rows, so they take milliseconds. `status` also counts the rows of every view.
 """

@@ -102,7 +102,7 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
 
 
 def _lacks_log_times(connection: Connection, name: str) -> bool:
-    """True if a leap counted a table's records, or a Lamina that stored no log times."""
+    """True if a table's records were counted without log times: by a leap, or by an older Lamina."""
     return progress.lacks_log_times(connection, name) and RAW_LOG_TIME in sources(connection)[name].parse
 
 

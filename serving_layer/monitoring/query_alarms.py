@@ -62,7 +62,7 @@ class WatchedQuery:
     """The query of a deployed source, as alarms see it.
 
     archived: the offset up to which each partition is archived
-    archived_ago: seconds since the partition that waits longest was archived. Without a topic, both are not read
+    archived_ago: seconds since the partition that waits longest was archived. Without a topic, neither is read
     topic: None if the brokers gave no answer
     is_stale: this server is a standby that lags too far to know the present state
     """

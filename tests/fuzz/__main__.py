@@ -1,6 +1,6 @@
 """`python -m tests.fuzz --views 200 --seed 1`: views and records at random, each view against Spark's answer.
 
-A difference is made small, and printed with its catalog and records. The exit code is then 1.
+A difference is shrunk, and printed with its catalog and records. The exit code is then 1.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Fuzzing:
     refused: Counter[str] = field(default_factory=Counter)
 
     def run(self, engines: Engines, views: int, small: bool = True) -> Iterator[tuple[Round, Finding]]:
-        """Tries this number of views. Yields each view that differs, made small, with the round that shows it."""
+        """Tries this number of views. Yields each view that differs, with the shrunk round that shows it."""
         number = 0
         while self.ran < views:
             dice = random.Random(f"{self.seed} {number}")

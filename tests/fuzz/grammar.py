@@ -1,4 +1,4 @@
-"""SELECTs at random, of every shape that docs/sql.md describes. Most of them compile.
+"""Random SELECTs, of every shape that docs/sql.md describes. Most of them compile.
 
 A query is text with the types of its columns.
 """

@@ -1,4 +1,4 @@
-"""Joins at random: of two streams, a table and a table of change events, by any kind and any condition.
+"""Random joins: of two streams, a table and a table of change events, by any kind and any condition.
 
 A query is text with the types of its columns, as in `grammar`. It reads the records of `records` and of `others`.
 """

@@ -1,4 +1,4 @@
-"""Records of the source of `values.SOURCE` at random: NULLs, extremes, late records, and some that are not records."""
+"""Random records of the source in `values.SOURCE`: NULLs, extremes, late records, and some that are not records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BAD: Sequence[bytes | None] = (None, b"", b"no JSON", b"[]", b'{"k": "text"}', 
 
 
 def records(dice: random.Random, count: int) -> list[bytes | None]:
-    """Out of order, some late by years, some before 1970, some bad."""
+    """Random records: out of order, some late by years, some before 1970, some bad."""
     values_of_s: list[bytes | None] = []
     at = 0.0
     tame = dice.random() < 0.4

@@ -62,7 +62,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Finding:
-    """A view that is not its SELECT. `kind`: a wrong result, or the step that raised."""
+    """A view whose rows differ from its SELECT, or that raised. `kind`: a wrong result, or the step that raised."""
 
     view: str
     kind: str

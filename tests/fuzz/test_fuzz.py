@@ -1,4 +1,4 @@
-"""A few views at random, and those that were wrong once."""
+"""Random views, and regressions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.laws.engines import Engines
 CASES = Path(__file__).parent / "cases"
 
 
-def test_views_at_random_are_their_selects(engines: Engines) -> None:
+def test_random_views_equal_their_selects(engines: Engines) -> None:
     fuzzing = Fuzzing(seed=1)
     wrong = [report(difference) for difference in fuzzing.run(engines, views=25, small=False)]
     assert not wrong, "\n".join(wrong)

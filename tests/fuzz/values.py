@@ -1,4 +1,4 @@
-"""Scalar expressions and aggregates at random, of every kind that docs/sql.md describes.
+"""Random scalar expressions and aggregates, of every kind that docs/sql.md describes.
 
 Arguments need not have the right type: the compiler refuses a call that does not fit, and the run counts it.
 """

@@ -1,4 +1,4 @@
-"""A datum of Avro means the same whether it is read directly or by the JSON that it stands for."""
+"""An Avro datum that is read directly equals the datum that is read through JSON."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def as_written(kind: Any) -> Any:
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_a_column_is_what_its_json_says(engines: Engines, type: str, tmp_path: Path) -> None:
+def test_a_column_equals_the_reading_of_its_json(engines: Engines, type: str, tmp_path: Path) -> None:
     values = []
     for id, (kind, of_kind) in enumerate(KINDS.values(), 1):
         engines.schemas[str(id)] = Schema("AVRO", json.dumps(schema_of(kind)))

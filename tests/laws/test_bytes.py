@@ -83,7 +83,7 @@ EXACT = [
 ]
 
 
-def test_bytes_are_what_spark_makes_of_them(engines: Engines) -> None:
+def test_bytes_equal_sparks(engines: Engines) -> None:
     dice = random.Random(4)
 
     def record() -> Sent:

@@ -86,7 +86,7 @@ def record(k: str, ts: str, day: str, n: int, d: float = 1.5) -> bytes:
     ).encode()
 
 
-def test_a_view_of_times_at_the_ends_of_the_calendar_can_be_read_and_is_its_select(engines: Engines) -> None:
+def test_a_view_of_times_at_the_ends_of_the_calendar_can_be_read_and_equals_its_select(engines: Engines) -> None:
     catalog = compile_catalog({"calendars.sql": SQL})
     values = [
         record("first", FIRST, "0001-01-01", 1),

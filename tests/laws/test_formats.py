@@ -1,4 +1,4 @@
-"""Values of other formats than JSON: what they hold is what the columns show, and what is not of the format is bad."""
+"""Values in formats other than JSON: columns show their content, and malformed values are bad."""
 
 from __future__ import annotations
 

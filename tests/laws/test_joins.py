@@ -186,7 +186,7 @@ def _time(dice: random.Random) -> str | None:
     return dice.choice([None, *(f"2026-01-01T{hour:02}:{minute:02}:00Z" for hour in (0, 1, 2) for minute in (0, 59))])
 
 
-def test_a_join_is_its_select_over_all_that_came(engines: Engines) -> None:
+def test_a_join_equals_its_select_in_any_order_of_arrival(engines: Engines) -> None:
     dice = random.Random(7)
     makers = {"clicks": click, "orders": order, "users": user, "rates": rate}
     batches = {name: [[make(dice) for _ in range(9)] for _ in range(3)] for name, make in makers.items()}
@@ -249,7 +249,7 @@ def test_a_condition_on_one_side_decides_what_is_joined_and_not_what_is_shown(en
     assert rows(engines, "unmatched", l=left, r=right) == [("k", 1)]
 
 
-def test_products_of_both_sides_are_those_of_their_rows(engines: Engines) -> None:
+def test_products_of_both_sides_are_summed_per_joined_row(engines: Engines) -> None:
     """Each product wraps around, as an INT does, before the sum. The XOR of equal bits is 0."""
     left, right = keyed(("k", 100_000), name="a"), keyed(("k", 100_000), ("k", 100_000), name="x")
     assert rows(engines, "products", l=left, r=right) == [(2_820_130_816, 0)]
@@ -272,6 +272,6 @@ def test_a_version_holds_from_its_time_until_that_of_the_next(engines: Engines) 
     assert held == [(0, None), (1, "y"), (2, "y"), (3, None), (4, None)]
 
 
-def test_what_a_version_says_of_itself_is_asked_of_the_one_that_holds(engines: Engines) -> None:
+def test_a_condition_on_a_version_reads_the_version_that_holds(engines: Engines) -> None:
     events: list[Record] = [_json(a=minute, b="a", ts=f"2023-12-31T23:{minute:02}:00Z") for minute in (5, 11)]
     assert rows(engines, "named", l=events, t=[version(1, "a", 0), version(1, "b", 10)]) == [(5, 1)]

@@ -436,7 +436,7 @@ def test_a_function_of_a_row_is_of_the_values_that_the_row_shows(shown: Shown) -
     assert shown("computed_next_to", 1) == [(n, "Long Text", first) for n in (1, 2, 3)]
 
 
-def test_a_function_of_columns_that_no_single_event_tells_is_refused() -> None:
+def test_a_function_of_columns_that_no_event_has_together_is_refused() -> None:
     table = """CREATE TABLE facts (id BIGINT PRIMARY KEY, s STRING, n INT)
 USING kafka OPTIONS (topic 'facts', format 'debezium-json');"""
     view = "CREATE VIEW v AS SELECT id, to_date(concat(s, n)) AS day FROM facts;"

@@ -10,7 +10,7 @@ Syntax trees come in, and the typed queries of `language/expressions.py` go out.
     aggregates      aggregates, WITHIN GROUP
     over            window functions and aggregates OVER rows, and their frames
     calls           the rules for the arguments of aggregates and time windows
-    generators      calls that make several rows of one
+    generators      calls that turn one row into several
     subqueries      scalar subqueries, EXISTS, IN, SEMI and ANTI joins
     names           columns, aliases, fields
     natural_names   the names that Spark gives to columns without one

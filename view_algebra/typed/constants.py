@@ -1,4 +1,4 @@
-"""Rows that no record decides: VALUES, SELECT without FROM, and the elements of an array of literals.
+"""Rows of constants: VALUES, SELECT without FROM, and the elements of an array of literals.
 
 Above the aggregation they stay as they are. A join of records with them becomes an explode: `FROM events JOIN names
 ON events.country = names.code` is

@@ -1,4 +1,4 @@
-"""Calls that make several rows of one: explode(), inline(), stack(), json_tuple()."""
+"""Calls that turn one row into several: explode(), inline(), stack(), json_tuple()."""
 
 from __future__ import annotations
 
