@@ -32,12 +32,24 @@ UP = (
     Metric(
         "lamina_postgres_up",
         "1 if the serving database answers.",
-        alert=Alert("LaminaPostgresDown", "lamina_postgres_up == 0", "1m", "Start Postgres. Nothing is lost."),
+        alert=Alert(
+            "LaminaPostgresDown",
+            "lamina_postgres_up == 0",
+            "1m",
+            "Start Postgres. Nothing is lost.",
+            "Postgres does not answer.",
+        ),
     ),
     Metric(
         "lamina_kafka_up",
         "1 if the brokers answer.",
-        alert=Alert("LaminaKafkaDown", "lamina_kafka_up == 0", "1m", "Start the brokers. Nothing is lost."),
+        alert=Alert(
+            "LaminaKafkaDown",
+            "lamina_kafka_up == 0",
+            "1m",
+            "Start the brokers. Nothing is lost.",
+            "The brokers do not answer.",
+        ),
     ),
     Metric(
         "lamina_disk_free_bytes",
@@ -137,7 +149,7 @@ def rules() -> str:
             "alert": alert.name,
             "expr": alert.when,
             "for": alert.lasts,
-            "annotations": {"summary": metric.help, "description": alert.way_out},
+            "annotations": {"summary": alert.summary or metric.help, "description": alert.way_out},
         }
         for metric, alert in alerting
     ]

@@ -19,12 +19,16 @@ from view_algebra.compiled import NULLED
 
 @dataclass(frozen=True)
 class Alert:
-    """An alert: its condition in PromQL, the time that the condition must last, and the way out."""
+    """An alert: its condition in PromQL, the time that the condition must last, and the way out.
+
+    summary: what has happened, if the metric's meaning does not say it
+    """
 
     name: str
     when: str
     lasts: str
     way_out: str
+    summary: str = ""
 
 
 @dataclass(frozen=True)
