@@ -16,14 +16,15 @@ def show(output: Output, view: str, history: Blame) -> None:
     if output.as_json:
         for event in history.events:
             output.record(_record(view, event))
-        output.record({"at": history.read_at, "what": "now", "offsets": _offsets(history.below), "rows": history.shown})
+        now = {"at": history.read_at, "what": "now", "offsets": _offsets(history.below), "rows": history.shown}
+        output.record({**now, "selected": history.selected, "known_since": history.known_since})
     else:
         lines = [line for event in history.events for line in _lines(view, event)]
-        now = [
+        shown = [
             (history.read_at, "now", "below " + "; ".join(map(str, history.below.values())), text)
             for text in _now(history)
         ]
-        output.table(("time", "what", "offsets", "values"), [*lines, *now])
+        output.table(("time", "what", "offsets", "values"), [*lines, *shown])
     _tell(output, view, history)
 
 
