@@ -24,7 +24,7 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
     literal_text,
-    whole,
+    whole_number,
 )
 from view_algebra.language.limits import (
     READS_TIMES,
@@ -272,7 +272,7 @@ def _bitwise(operator: str, call: Call) -> str:
 def _pane_bits(call: Call) -> str:
     """The bit of a record's pane in its block, or NULL if it belongs to another word of 64 bits."""
     time = spark(call.arguments[0])
-    pane, offset, panes, word = (whole(a) for a in call.arguments[1:])
+    pane, offset, panes, word = (whole_number(a) for a in call.arguments[1:])
     moved = f" - {offset}L" if offset else ""
     number = f"pmod(unix_micros({time}){moved}, {pane * panes}L) div {pane}L"
     bit = f"shiftleft(1L, CAST({number} AS INT))"  # Java shifts modulo 64

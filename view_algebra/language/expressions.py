@@ -46,12 +46,6 @@ class Field:
     of: Type | None = field(default=None, compare=False)
 
 
-def whole(value: Expr) -> int:
-    """The whole number of a literal, 0 for NULL."""
-    assert isinstance(value, Constant)
-    return int(value.value or 0)
-
-
 @dataclass(frozen=True)
 class Call:
     """A scalar function or operator over typed arguments. The type of a `cast` is its target.
@@ -444,6 +438,11 @@ def literal_text(value: Expr) -> str:
     assert isinstance(value, Constant)
     assert value.value is not None
     return value.value
+
+
+def whole_number(value: Expr) -> int:
+    """The whole number of a literal that is not NULL."""
+    return int(literal_text(value))
 
 
 def member(value: Expr, name: str, place: Place) -> Expr:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from view_algebra.language.aggregates import TypedPartial
-from view_algebra.language.expressions import Call, Constant, Expr, Order, member, whole
+from view_algebra.language.expressions import Call, Constant, Expr, Order, member, whole_number
 from view_algebra.language.types import BIGINT, FIRST_MICROSECOND, TIMESTAMP, WINDOW
 from view_algebra.refusals import Wrong
 
@@ -62,7 +62,7 @@ BLOCK_PANES = 16 * WORD
 def hops(key: Expr) -> Hops | None:
     """The hopping windows whose start or end is the group key, or None for any other key."""
     if isinstance(key, Call) and key.function in ("window_start", HOP_END) and len(key.arguments) > 3:
-        size, offset, slide = (whole(a) for a in key.arguments[1:])
+        size, offset, slide = (whole_number(a) for a in key.arguments[1:])
         return Hops(size, slide, offset, key.function == HOP_END)
     return None
 

@@ -38,7 +38,7 @@ from view_algebra.language.expressions import (
     Place,
     Subquery,
     both,
-    whole,
+    whole_number,
 )
 from view_algebra.language.meeting import cast, compare
 from view_algebra.language.operators import case, condition, number
@@ -140,7 +140,7 @@ class _AuthorsCall:
 
 
 def _spelled_estimate(call_: Aggregate, authors_call: _AuthorsCall, scope: Scope) -> Aggregate:
-    registers = whole(call_.arguments[1])
+    registers = whole_number(call_.arguments[1])
     scope.edits.spell(authors_call.whole, estimate(authors_call.value, authors_call.counts, registers))
     return call_
 

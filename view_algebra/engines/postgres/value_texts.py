@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from view_algebra.engines.postgres.writer import ADD, ATOM, CAST, MULTIPLY, OTHER, Writer, bare_value, constant
-from view_algebra.language.expressions import Call, Constant, Expr, Field, literal_text
+from view_algebra.language.expressions import Call, Constant, Expr, Field, literal_text, whole_number
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.times import MONTHS
 from view_algebra.language.types import (
@@ -157,13 +157,13 @@ def months_apart(call: Call, writer: Writer) -> tuple[str, int]:
 
 def window_start(call: Call, writer: Writer) -> tuple[str, int]:
     """The start of the tumbling window that contains a time."""
-    size, offset = (int(literal_text(a)) for a in call.arguments[1:])
+    size, offset = (whole_number(a) for a in call.arguments[1:])
     return f"spark.shown(date_bin({length(size)}, {writer.text(call.arguments[0])}, {origin(offset)}))", ATOM
 
 
 def hops(window: Call, writer: Writer) -> str:
     """The starts of the hopping windows that contain a time, as rows, none for NULL."""
-    size, offset, slide = (int(literal_text(a)) for a in window.arguments[1:])
+    size, offset, slide = (whole_number(a) for a in window.arguments[1:])
     time, step = writer.text(window.arguments[0]), length(slide)
     last = f"date_bin({step}, {time}, {origin(offset)})"
     earliest = f"{writer.text(window.arguments[0], ADD)} - {length(size)} + interval '1 microsecond'"
@@ -177,13 +177,13 @@ def origin(offset: int) -> str:
 
 def window_end(call: Call, writer: Writer) -> tuple[str, int]:
     """The end of a window, from its start."""
-    size = int(literal_text(call.arguments[1]))
+    size = whole_number(call.arguments[1])
     return f"spark.shifted({writer.text(call.arguments[0])}, {length(size)})", ATOM
 
 
 def whole_end(end: Call, writer: Writer) -> str:
     """The end of a window, even after the end of the calendar."""
-    return f"{writer.text(end.arguments[0], ADD)} + {length(int(literal_text(end.arguments[1])))}"
+    return f"{writer.text(end.arguments[0], ADD)} + {length(whole_number(end.arguments[1]))}"
 
 
 def shifted(call: Call, writer: Writer) -> tuple[str, int]:
