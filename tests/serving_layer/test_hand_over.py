@@ -12,7 +12,7 @@ from serving_layer.monitoring.deployment_alarms import failed_checks
 from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.postgres.bookkeeping import checked
 from serving_layer.postgres.states import RebuildState
-from serving_layer.promise import generations, rebuilds
+from serving_layer.promise import rebuilds
 from tests.serving_layer.world import World
 
 OWN = "ALTER VIEW sums ADD CONSTRAINT named CHECK (k IS NOT NULL);"
@@ -44,12 +44,7 @@ def test_an_enforced_hand_over_releases_only_the_views_that_the_named_ones_hold_
         world.apply(connection)
     world.append("a", 0, ("x", 1), (None, 2))
     world.advance("a")
-    with world.database.begin() as connection:
-        id = rebuilds.begin(connection, ["counts", "sums"])
-        new = {name: generations.open_building(connection, name, rebuild=id).id for name in ("counts", "sums")}
-    for id_of_view in new.values():
-        world.load(id_of_view)
-    world.go_live(*new.values())
+    id, new = world.rebuild("counts", "sums")
     verdicts(world, id, **failing)
     batch = BatchLayer(world.database, Brokers("nowhere:0"), pytest.fail, pytest.fail, "no address")
 

@@ -140,12 +140,7 @@ def held_views(world: World) -> set[str]:
 def test_a_view_is_held_until_its_own_rebuild_or_a_later_one_is_read(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
-    with world.database.begin() as connection:
-        id = rebuilds.begin(connection, ["counts", "sums"])
-        opened = {name: generations.open_building(connection, name, rebuild=id).id for name in ("counts", "sums")}
-    for new in opened.values():
-        world.load(new)
-    world.go_live(*opened.values())
+    id, opened = world.rebuild("counts", "sums")
     world.hand_over("counts", opened["counts"])
     with world.database.begin() as connection:
         rebuilds.end(connection, id, RebuildState.HELD)

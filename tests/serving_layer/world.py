@@ -162,6 +162,16 @@ class World:
         with self.database.begin() as connection:
             return generations.open_building(connection, view, rebuild=None).id
 
+    def rebuild(self, *views: str) -> tuple[int, dict[str, int]]:
+        """Begins a rebuild, and makes a live generation of each view. Returns its id, and theirs by view."""
+        with self.database.begin() as connection:
+            id = rebuilds.begin(connection, views)
+            opened = {name: generations.open_building(connection, name, rebuild=id).id for name in views}
+        for new in opened.values():
+            self.load(new)
+        self.go_live(*opened.values())
+        return id, opened
+
     def load(self, id: int) -> None:
         """Loads the batch view: the cells of all records below the generation's cut."""
         with self.database.begin() as connection:
