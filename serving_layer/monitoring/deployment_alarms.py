@@ -12,6 +12,7 @@ from serving_layer.monitoring import delays
 from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.narration import age, duration, size
 from serving_layer.postgres.bookkeeping import query, view
+from serving_layer.postgres.database import FOREIGN_SNAPSHOT
 from serving_layer.postgres.states import RebuildKind, RebuildState
 from serving_layer.promise import proof, rebuilds
 from serving_layer.promise.rebuilds import Rebuild
@@ -170,11 +171,10 @@ def unbuilt_indexes(connection: Connection, _: Thresholds) -> list[str]:
 def old_snapshots(connection: Connection, _: Thresholds) -> list[str]:
     """The alarm that another session has held a snapshot for long. Our own commands may hold one, and end."""
     rows = connection.execute(
-        text("""
+        text(f"""
             SELECT pid, usename, extract(epoch FROM clock_timestamp() - xact_start)::float8
             FROM pg_stat_activity
-            WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> 'lamina'
-                AND backend_xmin IS NOT NULL AND xact_start < clock_timestamp() - make_interval(secs => :seconds)
+            WHERE {FOREIGN_SNAPSHOT} AND xact_start < clock_timestamp() - make_interval(secs => :seconds)
             ORDER BY xact_start LIMIT 3
         """),
         {"seconds": SNAPSHOT_SECONDS},

@@ -13,6 +13,7 @@ from typing import Literal
 from sqlalchemy import Connection, text
 
 from serving_layer.catalog.lookup import HELD
+from serving_layer.postgres.database import FOREIGN_SNAPSHOT
 from serving_layer.postgres.phases import PHASES
 from view_algebra.compiled import NULLED
 
@@ -323,10 +324,9 @@ WHERE kind <> 'preview' AND NOT (state = 'failed' AND stopped IS NOT NULL) ORDER
         "lamina_oldest_snapshot_seconds",
         "Age of the oldest transaction of a reader that holds a snapshot: while it lasts, no vacuum removes rows.",
         (),
-        """
+        f"""
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0) FROM pg_stat_activity
-WHERE datname = current_database() AND backend_xmin IS NOT NULL
-    AND backend_type = 'client backend' AND application_name <> 'lamina'""",
+WHERE {FOREIGN_SNAPSHOT}""",
         alert=Alert(
             "LaminaSlowReader",
             "lamina_oldest_snapshot_seconds > 3600",

@@ -59,6 +59,10 @@ CONNECTION: dict[str, Any] = {
 RETRIES = 20
 """Repetitions of a transaction that Postgres ended to resolve a deadlock."""
 
+FOREIGN_SNAPSHOT = """datname = current_database() AND backend_type = 'client backend'
+    AND application_name <> 'lamina' AND backend_xmin IS NOT NULL"""
+"""The condition on pg_stat_activity that a session holds a snapshot and is not Lamina's own, which ends by itself."""
+
 READER_PATIENCE_MS = 20
 """Milliseconds that our statement waits for a reader's lock. Meanwhile, other readers wait behind it."""
 
