@@ -116,7 +116,13 @@ class Duck:
 
 
 def as_of(select: str) -> str | None:
-    """A SELECT with DuckDB's own ASOF JOIN of the versions. If the newest version was deleted, no row is joined."""
+    """A SELECT with DuckDB's own ASOF JOIN of the versions. If the newest version was deleted, no row is joined.
+
+    None for a SELECT with RIGHT or FULL JOIN: WHERE drops deleted versions, and would also drop the rows of the right
+    side that have no version.
+    """
+    if re.search(r"\b(RIGHT|FULL) (OUTER )?JOIN\b", select):
+        return None
     written = r"JOIN t FOR SYSTEM_TIME AS OF (\S+) AS (\w) ON \w\.k = (\S+)"
     plain = re.sub(written, r"JOIN versions_t AS \2 ON \2.key = \3 AND \2.since <= \1", select)
     translated = translate(plain, _dropping_deleted)
