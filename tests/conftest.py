@@ -9,6 +9,8 @@ import pytest
 
 pytest_plugins = [f"tests.{path.stem}" for path in sorted(Path(__file__).parent.glob("fix_*.py"))]
 
+pytest.register_assert_rewrite(*pytest_plugins)  # before one of them imports another
+
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # in a shell's background: what is started here would ignore it too

@@ -27,6 +27,8 @@ from lamina.operations.deployment import Deployment
 from lamina.services.java import QUICK_COMPILER
 from master_log.offsets import Offsets
 from serving_layer.promise import progress
+from tests.fix_services import Databases, Services, own_database, settings_over
+from tests.fix_spark import session_of
 from tests.lent_spark import lent, taken_back
 
 PATIENCE = 120.0
@@ -190,6 +192,25 @@ def deployed(settings: Settings, spark: SparkSession, producer: KafkaProducer) -
     installation.install(deployment)
     yield Deployed(deployment, producer)
     deployment.close()
+
+
+@pytest.fixture(scope="module")
+def shared_deployment(
+    databases: Databases,
+    installed: str,
+    services: Services,
+    spark_of_run: SparkSession,
+    producer: KafkaProducer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Deployed]:
+    """A deployment for all tests of a file, which leave it as they found it."""
+    with own_database(databases, services, installed) as url:
+        settings = settings_over(services, url, tmp_path_factory.mktemp("warehouse"))
+        with session_of(spark_of_run, settings) as spark:
+            deployment = Deployment(settings, lent=spark)
+            installation.install(deployment)
+            yield Deployed(deployment, producer)
+            deployment.close()
 
 
 @dataclass(frozen=True)

@@ -171,14 +171,10 @@ def installed(databases: Databases) -> str:
     return str(opened.url.database)
 
 
-@pytest.fixture
-def database(databases: Databases, services: Services, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of a database of the test's own, which is empty unless the test takes an installed serving layer.
-
-    Its sessions end with it: Spark keeps one for its catalog.
-    """
-    takes_installed = {"serving", "deployed"}.intersection(request.fixturenames)
-    url = databases(template=request.getfixturevalue("installed")) if takes_installed else databases()
+@contextlib.contextmanager
+def own_database(databases: Databases, services: Services, template: str = "template0") -> Iterator[str]:
+    """The URL of a new database. Its sessions end with the block: Spark keeps one for its catalog."""
+    url = databases(template=template)
     yield url
     connection = psycopg2.connect(services.database_url("postgres", "postgres"))
     connection.autocommit = True
@@ -188,19 +184,32 @@ def database(databases: Databases, services: Services, request: pytest.FixtureRe
     connection.close()
 
 
-@pytest.fixture
-def settings(services: Services, database: str, tmp_path: Path) -> Settings:
-    """Settings for the test's own database and warehouse, and the run's Kafka."""
-    name = database.rpartition("/")[2]
+def settings_over(services: Services, database: str, warehouse: Path) -> Settings:
+    """Settings for a database and a warehouse, and the run's Kafka."""
     return Settings(
         postgres=database,
-        analyst=services.database_url(name, postgres.ANALYST),
+        analyst=services.database_url(database.rpartition("/")[2], postgres.ANALYST),
         kafka=services.addresses.kafka,
-        warehouse=str(tmp_path / "warehouse"),
+        warehouse=str(warehouse),
         spark_master="local[2]",
         home=services.embedded.home,
         embedded=True,
     )
+
+
+@pytest.fixture
+def database(databases: Databases, services: Services, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of the test's own database, which is empty unless the test takes an installed serving layer."""
+    takes_installed = {"serving", "deployed"}.intersection(request.fixturenames)
+    template = request.getfixturevalue("installed") if takes_installed else "template0"
+    with own_database(databases, services, template) as url:
+        yield url
+
+
+@pytest.fixture
+def settings(services: Services, database: str, tmp_path: Path) -> Settings:
+    """Settings for the test's own database and warehouse, and the run's Kafka."""
+    return settings_over(services, database, tmp_path / "warehouse")
 
 
 @pytest.fixture(scope="session")

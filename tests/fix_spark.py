@@ -7,6 +7,7 @@ in the test's own database and warehouse.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,8 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
     spark.stop()
 
 
-@pytest.fixture
-def spark(spark_of_run: SparkSession, settings: Settings) -> Iterator[SparkSession]:
+@contextmanager
+def session_of(spark_of_run: SparkSession, settings: Settings) -> Iterator[SparkSession]:
     """A Spark session whose catalog `lamina` is in the database and warehouse of `settings`."""
     session = lamina.spark.spark_session.sibling(spark_of_run, settings)
     for key, value in INTERPRETED.items():  # the laws, and commands with a JVM of their own, have code made
@@ -51,3 +52,10 @@ def spark(spark_of_run: SparkSession, settings: Settings) -> Iterator[SparkSessi
     yield session
     for query in session.streams.active:
         query.stop()
+
+
+@pytest.fixture
+def spark(spark_of_run: SparkSession, settings: Settings) -> Iterator[SparkSession]:
+    """A session of Spark over the test's own database and warehouse."""
+    with session_of(spark_of_run, settings) as session:
+        yield session
