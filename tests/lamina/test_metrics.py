@@ -11,7 +11,6 @@ from pathlib import Path
 import psycopg2
 import pytest
 from prometheus_client import start_http_server
-from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.operations.deployment import Deployment
 from lamina.reports.metrics import EVERY, FILES, MetricCollector, registry
@@ -19,6 +18,7 @@ from serving_layer.postgres.states import Step
 from serving_layer.promise.rebuilds import STEPS
 from tests.fix_lamina import Deployed
 from tests.fix_services import REPOSITORY
+from tests.lamina.prometheus import every_metric
 
 CLICKS = """
 CREATE TABLE clicks (id BIGINT, page STRING, UNIQUE (id)) USING kafka OPTIONS (topic '{topics}_clicks', format 'json')
@@ -102,13 +102,12 @@ def test_prometheus_parses_the_served_metrics(deployed: Deployed) -> None:
     server, thread = start_http_server(0, "127.0.0.1", registry(deployed.deployment))
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics") as answer:
-            families = [*text_string_to_metric_families(answer.read().decode())]
+            served = answer.read().decode()
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
-    assert {sample.name for family in families for sample in family.samples} <= {metric.name for metric in EVERY}
-    assert {family.name for family in families} == {metric.name.removesuffix("_total") for metric in EVERY}
+    assert every_metric(served)
 
 
 def test_the_oldest_snapshot_is_measured(deployed: Deployed) -> None:

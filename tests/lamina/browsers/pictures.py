@@ -2,7 +2,7 @@
 
 This is not part of the suite. When `lamina demo` has shown everything, and still runs:
 
-    python -m tests.lamina.pictures --console http://127.0.0.1:8765
+    python -m tests.lamina.browsers.pictures --console http://127.0.0.1:8765
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import base64
 import tempfile
 from pathlib import Path
 
-from tests.lamina.chromium import Chromium, chromium
+from tests.lamina.browsers.chromium import Chromium, chromium
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 WIDTH = 1265
 

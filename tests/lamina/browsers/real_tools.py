@@ -5,7 +5,8 @@ This is not part of the suite, which installs neither. Each tool has an environm
     uv venv /tmp/dbt && uv pip install --python /tmp/dbt 'dbt-core>=1.10.5,<1.11' dbt-postgres
     uv venv /tmp/superset && uv pip install --python /tmp/superset apache-superset==6.1.0 rich cachetools \
         Flask-Caching==2.3.1 'cachelib<0.14' psycopg2-binary
-    python -m tests.lamina.real_tools --dbt /tmp/dbt/bin/dbt --superset /tmp/superset/bin/superset --picture a.png
+    python -m tests.lamina.browsers.real_tools --dbt /tmp/dbt/bin/dbt --superset /tmp/superset/bin/superset \
+        --picture a.png
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from urllib.parse import unquote, urlsplit
 
 import psycopg2
 
-from tests.lamina.chromium import PROGRAM, Chromium, chromium
+from tests.lamina.browsers.chromium import PROGRAM, Chromium, chromium
 
 PATIENCE = 180.0
 """Seconds until Superset's server answers, and until its charts are drawn."""
