@@ -68,7 +68,9 @@ class Leap:
     archive: Callable[[Source, Offsets], int]
     tell: Callable[[str], None]
 
-    def begin(self, names: Sequence[str], by: Scheduler | None) -> Takeover:
+    may_leave_views_out = False
+
+    def take_over(self, names: Sequence[str], by: Scheduler | None) -> Takeover:
         """Takes over the queries of these views and sources, or of all.
 
         Other views that these queries feed leap as well, since the progress moves.
@@ -91,6 +93,8 @@ class Leap:
 
     def open(self, takeover: Takeover) -> None:
         """Archives the sources to their ends, and opens a generation of each view at the end of their log."""
+        if not takeover.sources:
+            return  # the step is being repeated
         ends = {name: end for name in takeover.sources if (end := self._archive_to_the_end(takeover, name)) is not None}
         cut = Offsets({at: offset for end in ends.values() for at, offset in end.items()})
         tails = {
@@ -127,10 +131,19 @@ class Leap:
             return None
         return self.log().held(source)
 
-    def hand_over(self, id: int, released: Sequence[str] | None) -> None:
+    def go_live(self, id: int, new: Sequence[Generation]) -> None:
+        """Does nothing: a leap goes live in the transaction in which it lands."""
+
+    def provable(self, new: Sequence[Generation]) -> Sequence[Generation]:  # noqa: ARG002
+        """None of these generations: the published ones do not count the records that a leap passes."""
+        return ()
+
+    def hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:
         """Lands, unless it has landed: hands all of its views over at the cut. Raises Blocked if a check fails.
 
-        released: None, or names to land nevertheless. A leap hands over all views or none
+        released: None, or names to land even if a check fails
+
+        Returns no view, since a leap holds none back.
         """
         landing = self._gather(id)
 
@@ -151,6 +164,7 @@ class Leap:
             rebuilds.record_finished(connection, id, Step.HAND_OVER)
 
         self.database.retrying(step)
+        return []
 
     def _gather(self, id: int) -> Landing:
         """Gathers the bad records and ids below the cut: none once the leap has landed."""

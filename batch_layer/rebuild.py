@@ -1,6 +1,7 @@
 """A rebuild in steps: seal, archive, compute, go live, prove, check, hand over, retire.
 
 `BatchLayer.run` is the list of steps. A rebuild, an apply and a preview share it, and differ in their `RebuildPlan`.
+New generations reach readers by a `HandOver` or, in a leap, by the landing of a `Leap`.
 
 Another process can repeat each step after a crash: it looks up in Postgres what is left to do. A rebuild that died
 before the hand-over has changed nothing that anybody reads, and the next one retires its generations.
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING, Protocol
 from batch_layer import compute, failures, new_sources, renewals
 from batch_layer.archiving import Logs
 from batch_layer.compute import SharedRecords
+from batch_layer.hand_over import HandOver
 from batch_layer.leap import Leap
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
-from batch_layer.verdicts import held_views, run_checks
+from batch_layer.verdicts import run_checks
 from master_log.causes import SPARK_ERRORS
 from master_log.kafka.brokers import Brokers
 from master_log.kafka.tails import Tails
@@ -35,10 +37,9 @@ from serving_layer.narration import waited_for, waiting
 from serving_layer.postgres import courtesy
 from serving_layer.postgres.database import Connection, Database
 from serving_layer.postgres.states import GenerationState, RebuildState, Step, Stop
-from serving_layer.promise import generations, loading, overwriting, progress, proof, rebuilds
+from serving_layer.promise import generations, loading, progress, proof, rebuilds
 from serving_layer.promise.proof import Proof
 from serving_layer.promise.rebuilds import Rebuild, Scheduler
-from serving_layer.readers import views
 from serving_layer.upkeep import dropping, indexes
 from view_algebra.compiled import CellTable, Source
 from view_algebra.errors import LaminaError
@@ -114,7 +115,7 @@ class BatchLayer:
         """All steps, in one process."""
         with rebuilds.in_one_process(self.database):
             id = plan.seal()
-            try:
+            with self._recording_failure(id):
                 self.archive(id)
                 left_out = self.compute_all(id)
                 self.go_live(id)
@@ -122,9 +123,6 @@ class BatchLayer:
                 plan.check(id, proofs)
                 plan.hand_over(id)
                 self.retire(id, left_out)
-            except BaseException as error:
-                self.record_failure(id, error)
-                raise
         if left_out:
             raise failures.not_computed(left_out)
         return proofs
@@ -157,16 +155,12 @@ class BatchLayer:
 
         All views that a query feeds leap with it, since its progress moves for all of them.
         """
-        leap = self._leap.begin(names, by)
-        if leap.sources:
-            try:
-                self._leap.open(leap)
-            except BaseException as error:
-                self.record_failure(leap.id, error)  # or the speed layer would wait for it
-                raise
-            self.observer.sealed(leap.id)
-            self.at("after seal")
-        return leap.id
+        takeover = self._leap.take_over(names, by)
+        with self._recording_failure(takeover.id):  # or the speed layer would wait for it
+            self._leap.open(takeover)
+        self.observer.sealed(takeover.id)
+        self.at("after seal")
+        return takeover.id
 
     def archive(self, id: int) -> None:
         """Archives every record below the cuts of the rebuild in the master log."""
@@ -199,7 +193,7 @@ class BatchLayer:
                     if run.is_resumable:
                         raise
                     reasons[new.view] = failures.reason(error)
-                    if run.leap or len(reasons) == len(sealed):
+                    if not self._delivery(run).may_leave_views_out or len(reasons) == len(sealed):
                         raise failures.not_computed(reasons) from error
                     self.tell(f"{new.view}: Spark cannot compute it, so it is left out and stays as it is")
                     self.database.retrying(partial(generations.retire, ids=[new.id]))
@@ -263,26 +257,12 @@ class BatchLayer:
 
     @waited_for("merging the records that were counted meanwhile")
     def go_live(self, id: int) -> None:
-        """Folds the realtime views into the batch views. From then on micro-batches merge into the new cells.
-
-        A leap goes live when it lands: see `hand_over`.
-        """
+        """Folds the realtime views into the batch views. From then on micro-batches merge into the new cells."""
         run = self._expect(id)
         indexes.renew(self.database)
         if run.is_resumable:  # only an apply or a preview may read new sources
             new_sources.gather(self, id)
-        if not run.leap:
-            ids = [new.id for new in self.generations(id)]
-            for new_id in ids:
-                generations.absorb(self.database, new_id)
-            self.at("absorbed")
-
-            def step(connection: Connection) -> None:
-                rebuilds.lock_running(connection, id)
-                generations.go_live(connection, ids)
-
-            self.database.retrying(step)
-            dropping.drop_unused(self.database)
+        self._delivery(run).go_live(id, self.generations(id))
         self._finish_step(id, Step.GO_LIVE)
 
     @waited_for("comparing every new cell with the published one")
@@ -293,8 +273,9 @@ class BatchLayer:
         """
         run = self._expect(id)
         run.check_names(names)
-        sealed = [] if run.leap else [new for new in self.generations(id) if new.view in (names or run.views)]
-        proofs = [proof for new in sealed if (proof := self.compare(new, id)) is not None]
+        named = [new for new in self.generations(id) if new.view in (names or run.views)]
+        provable = self._delivery(run).provable(named)
+        proofs = [proof for new in provable if (proof := self.compare(new, id)) is not None]
         self._finish_step(id, Step.PROVE, *names)
         return proofs
 
@@ -352,29 +333,12 @@ class BatchLayer:
 
     @waited_for("noting the cells that differ, and handing over")
     def _hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:
-        self._note_differences(id)
         with self.database.begin() as connection:
-            is_leap = rebuilds.get(connection, id).leap
-        if is_leap:
-            self._leap.hand_over(id, released)
-            held: list[str] = []
-        else:
-            held = self.database.retrying(partial(_publish, id=id, released=released))
-        if held:
+            run = rebuilds.get(connection, id)
+        if held := self._delivery(run).hand_over(id, released):
             self.observer.held(held)
         self.at("after hand-over")
         return held
-
-    def _note_differences(self, id: int) -> None:
-        """Notes the cells that differ from the published ones, without a lock, so that the hand-over is short."""
-        for sealed in self.generations(id):
-            with self.database.begin(isolation="REPEATABLE READ") as connection:
-                courtesy.stand_back(connection)
-                new = lookup.get(connection, sealed.id)
-                old = lookup.get(connection, lookup.published(connection).get(new.view, new.id))
-                if new.state is GenerationState.LIVE and old.id != new.id and old.version == new.version:
-                    overwriting.note(connection, new, old)
-        self.at("noted")
 
     def retire(self, id: int, left_out: Mapping[str, str] = MappingProxyType({})) -> None:
         """Ends the rebuild, retires generations that nobody reads or may roll back to, and drops their tables.
@@ -412,11 +376,16 @@ class BatchLayer:
         dropping.drop_unused(self.database)
         self.at("after retire")
 
-    def record_failure(self, id: int, error: BaseException) -> None:
-        """Records why a rebuild failed: see `failures.record`. Ctrl-C also ends Spark."""
-        if isinstance(error, KeyboardInterrupt):
-            self.give_up()
-        failures.record(self.database, id, error, self.tell)
+    @contextmanager
+    def _recording_failure(self, id: int) -> Iterator[None]:
+        """Records why a rebuild fails in the block: see `failures.record`. Ctrl-C also ends Spark."""
+        try:
+            yield
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                self.give_up()
+            failures.record(self.database, id, error, self.tell)
+            raise
 
     def abandon(self, id: int) -> None:
         """Gives a rebuild up and retires its generations. Readers see no change."""
@@ -456,6 +425,10 @@ class BatchLayer:
     def _leap(self) -> Leap:
         return Leap(self.database, self.brokers, self.log, self.logs.archive, self.tell)
 
+    def _delivery(self, run: Rebuild) -> HandOver | Leap:
+        """The way of the rebuild's generations to readers."""
+        return self._leap if run.leap else HandOver(self.database, self.at)
+
     def _expect(self, id: int) -> Rebuild:
         with self.database.begin() as connection:
             return rebuilds.lock_running(connection, id)
@@ -483,27 +456,3 @@ class _Recompute:
     def hand_over(self, id: int) -> None:
         if held := self.batch.hand_over(id):
             self.batch.tell(f"held back, and read as before: {', '.join(held)}")
-
-
-def _publish(connection: Connection, id: int, released: Sequence[str] | None) -> list[str]:
-    """Hands the generations of a rebuild over, except those that are held back and not released."""
-    run = rebuilds.lock_running(connection, id, or_held=released is not None)
-    run.check_names(released or ())
-    progress.lock(connection, {name for new in lookup.generations_of_rebuild(connection, id) for name in new.queries})
-    sealed = lookup.generations_of_rebuild(connection, id)  # read under the lock: an apply may have dropped a view
-    if not sealed:
-        raise failures.no_generation(id)
-    ready = lookup.newer(connection, [new for new in sealed if not new.was_shown])
-    releases_all = released is not None and not released
-    held = [] if releases_all else held_views(connection, run, ready, released or ())
-    new = {new.view: new.id for new in ready if new.view not in held}
-    if released is not None and not new:
-        raise failures.nothing_to_release(id)
-    generations.hand_over(connection, new)
-    verdicts = view_checks.results(connection, id)
-    view_checks.replace_live(connection, [verdict for verdict in verdicts if not held or verdict.view in new])
-    views.serve(connection)
-    rebuilds.record_finished(connection, id, Step.HAND_OVER)
-    if run.state is RebuildState.HELD and not held:
-        rebuilds.end(connection, id, RebuildState.DONE)
-    return held
