@@ -8,23 +8,24 @@ reads the source, and a view moves to it once it is read as far as the source th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batch_layer import gathering
 from batch_layer.gathering import Unread
+from master_log.kafka.brokers import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.narration import waiting
-from serving_layer.postgres.database import Connection
+from serving_layer.postgres.database import Connection, Database
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.rebuilds import Postponed
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
-    from batch_layer.rebuild import BatchLayer
+    from master_log.log import MasterLog
 
 STANDS_STILL = 30.0
 """An apply stops waiting for a query after this many seconds without progress."""
@@ -46,9 +47,9 @@ class Replacement:
     new: str
 
 
-def gather(batch: BatchLayer, id: int) -> None:
+def gather(database: Database, log: Callable[[], MasterLog], id: int) -> None:
     """Writes the bad records and ids below the cuts of new sources, before anybody reads these."""
-    with batch.database.begin() as connection:
+    with database.begin() as connection:
         sources = _new(connection, id)
         if _are_read(connection, sources):
             return  # the step is being repeated
@@ -58,7 +59,7 @@ def gather(batch: BatchLayer, id: int) -> None:
             unread.append(Unread(source, progress.read(connection, [name]), start, start))
     if not unread:
         return
-    gathered = gathering.gather(batch.database, batch.log, unread, {source.topic for source in sources.values()})
+    gathered = gathering.gather(database, log, unread, {source.topic for source in sources.values()})
 
     def step(connection: Connection) -> None:
         rebuilds.lock_running(connection, id)
@@ -66,21 +67,21 @@ def gather(batch: BatchLayer, id: int) -> None:
         if not _are_read(connection, sources):  # another process may have resumed this rebuild
             gathering.write(connection, gathered)
 
-    batch.database.retrying(step)
+    database.retrying(step)
 
 
-def catch_up(batch: BatchLayer, id: int) -> None:
+def catch_up(database: Database, brokers: Brokers, tell: Callable[[str], None], id: int) -> None:
     """Waits until a speed layer has read new sources to their present ends, if one reads them."""
-    with batch.database.begin() as connection:
+    with database.begin() as connection:
         sources = _new(connection, id)
     if not sources:
         return
-    latest = batch.brokers.latest(*{source.topic for source in sources.values()})
+    latest = brokers.latest(*{source.topic for source in sources.values()})
     ends = {name: Offsets.of(source.topic, latest.on(source.topic)) for name, source in sources.items()}
     before, deadline, advancing = None, 0.0, True
-    with waiting(batch.tell, f"the speed layer reads {', '.join(sorted(sources))} to the end"):
+    with waiting(tell, f"the speed layer reads {', '.join(sorted(sources))} to the end"):
         while advancing:
-            with batch.database.begin() as connection:
+            with database.begin() as connection:
                 reached = {name: progress.read(connection, [name]) for name in sources}
                 advancing = progress.are_read(connection)
             late = [name for name, end in ends.items() if not OffsetRange.since(reached[name], end).empty]
@@ -91,7 +92,7 @@ def catch_up(batch: BatchLayer, id: int) -> None:
             advancing = advancing and time.monotonic() < deadline
             time.sleep(0.1)
     for name in late:
-        batch.tell(f"{name} is read up to {reached[name]} of {ends[name]}: the rest is counted after the move")
+        tell(f"{name} is read up to {reached[name]} of {ends[name]}: the rest is counted after the move")
 
 
 def replacements(connection: Connection, id: int) -> list[Replacement]:

@@ -261,7 +261,7 @@ class BatchLayer:
         run = self._expect(id)
         indexes.renew(self.database)
         if run.is_resumable:  # only an apply or a preview may read new sources
-            new_sources.gather(self, id)
+            new_sources.gather(self.database, self.log, id)
         self._delivery(run).go_live(id, self.generations(id))
         self._finish_step(id, Step.GO_LIVE)
 

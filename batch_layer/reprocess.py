@@ -101,7 +101,7 @@ class _Apply:
         return id
 
     def check(self, id: int, proofs: Sequence[Proof]) -> None:
-        new_sources.catch_up(self.batch, id)
+        new_sources.catch_up(self.batch.database, self.batch.brokers, self.batch.tell, id)
         _refuse_differences(self.batch, self.target, proofs)
         with self.batch.database.begin() as connection:
             planned = registry.catalog_after_apply(connection, self.target.catalog)
