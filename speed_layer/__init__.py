@@ -27,7 +27,9 @@ The objects that carry it out, each with the state that it changes:
     Assumptions   the state that micro-batches are computed for, while it may change       flow.py
     Running       the ranges of a source that are being computed, with their jobs          jobs.py
     Commit        one micro-batch on its way into Postgres                                 commit.py
-    Planner       the plans of a source, also of announced versions                        planner.py
+    Planner       makes and finds the plans for the micro-batches of one run (frozen)      planner.py
+    KeptPlans     the plans of a source, kept from one run to the next                     planner.py
+    Preparation   the thread that plans an announced version                               planner.py
     Judge         the verdict on a query that failed                                       judge.py
     Hang, Search  a micro-batch that took too long, and the search for its record          endless.py
     Inquiry       the question to the log for log times that progress lacks                inquiry.py

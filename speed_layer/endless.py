@@ -48,12 +48,13 @@ class TooLong(Exception):
     """Raised for a micro-batch that was given up because Spark had been computing it for too long.
 
     skipped: the records of its range that were skipped when it was read
+    shared: it was computed in a shared run
     """
 
-    def __init__(self, range: OffsetRange, jobs: Jobs, skipped: Skipped) -> None:
+    def __init__(self, range: OffsetRange, jobs: Jobs, skipped: Skipped, *, shared: bool) -> None:
         moved = "; ".join(f"{range.start[at]} to {end} of partition {at.partition}" for at, end in range.moved.items())
         super().__init__(f"Spark had been computing the offsets {moved} for {jobs.seconds:.0f} s")
-        self.range, self.jobs, self.skipped = range, jobs, skipped
+        self.range, self.jobs, self.skipped, self.shared = range, jobs, skipped, shared
 
 
 class Endless(StopsAt):
@@ -91,14 +92,12 @@ class Probe(Protocol):
 class Hang:
     """A micro-batch that was given up, until the reason for its slowness is established.
 
-    shared: the micro-batch was computed in a shared run
     spins: its tasks run although they were cancelled, or None until that is established
     ended: Spark's process has ended since
     at: when the micro-batch was given up, on the monotonic clock
     """
 
     given_up: TooLong
-    shared: bool
     spins: bool | None = None
     ended: bool = False
     at: float = field(default_factory=time.monotonic)

@@ -6,8 +6,8 @@
     compute   Records     MicroBatch  `Flow.compute`, by an `Effect` of the statements
     commit    MicroBatch  Outcome     `Commit.run` of `speed_layer/commit.py`
 
-`Span.end` is the position at which the next micro-batch begins. Only `Assumptions` and the `Planner` remember anything
-of earlier micro-batches.
+`Span.end` is the position at which the next micro-batch begins. Only `Assumptions` and `KeptPlans` remember anything of
+earlier micro-batches.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Flow:
         """Runs the statements over the records: by kept plans if the records are few, and decoded by known schemas."""
         records = records.decoded(statements.sources, self.assumptions.answers)
         if records.few is not None and span.range.size <= FEW:
-            plans = (self.planner.plan if may_wait else self.planner.kept)(statements)
+            plans = (self.planner.plan if may_wait else self.planner.existing_plans)(statements)
             with timer.phase("read"):
                 few = None if plans is None else records.few()
             if plans is not None and few is not None:

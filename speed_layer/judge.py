@@ -102,7 +102,7 @@ class Judge:
         """Decides if a query whose member failed starts again from progress, waits, or is refused."""
         if isinstance(failure, TooLong):
             log.warning("%s: %s, so the micro-batch was given up", query.source.name, failure)
-            query.trouble.hang = Hang(failure, shared=member is not None and member.flow.membership.shared)
+            query.trouble.hang = Hang(failure)
             return
         reason = _refusal(failure)
         if isinstance(reason, Fenced) and self._may_take_over_again(query):
@@ -278,7 +278,7 @@ class Judge:
     def _halve(self, query: Query, hang: Hang) -> None:
         """Halves its bound. A micro-batch of a shared run was small already, so its query only leaves the run."""
         query.trouble.hang = None
-        if not hang.shared or hang.search is not None:
+        if not hang.given_up.shared or hang.search is not None:
             query.bound.halve()
         log.info(
             "%s: it continues alone, in micro-batches of up to %d records", query.source.name, self.max_offsets(query)

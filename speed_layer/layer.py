@@ -145,7 +145,7 @@ class SpeedLayer:
         """Replaces Spark's process if a task in it spins. Every run begins again from progress."""
         queries = self._queries.values()
         spinning = [hang for query in queries if (hang := query.trouble.hang) and hang.spins and not hang.ended]
-        preparing = any(query.member is not None and query.member.planner.spins() for query in queries)
+        preparing = any(query.member is not None and query.member.preparation.spins() for query in queries)
         if self.resources.renew is None or not (spinning or preparing):
             return
         log.warning("Spark is restarted: a task that was given up still runs, and nothing else ends it")

@@ -30,7 +30,7 @@ from speed_layer.continuity import check_topic
 from speed_layer.endless import TooLong
 from speed_layer.flow import Assumptions, Flow, Membership, read_skipped
 from speed_layer.jobs import Running
-from speed_layer.planner import Planner
+from speed_layer.planner import KeptPlans, Planner, Preparation
 from speed_layer.plans import COMPILED, INTERPRETED
 from speed_layer.position import Position, Span, StartAgain
 from speed_layer.records import Records
@@ -52,12 +52,9 @@ class Member:
     """A source from progress on, in one run after another until it fails.
 
     position: the start of its next micro-batch
-    flow: the phases of its micro-batches in the current run, or in the last one
     commits: the number of micro-batches it has committed
     failed: the range of the micro-batch that it failed at
     """
-
-    flow: Flow
 
     def __init__(self, resources: Resources, source: Source, fence: int, start: Position) -> None:
         self._resources, self.source, self._fence = resources, source, fence
@@ -70,7 +67,7 @@ class Member:
         self.position = Position(offsets, tails, start.log_times)
         check_topic(resources.brokers, source, self._topic_id, offsets, tails)
         self.assumptions = Assumptions(statements, read_skipped(resources, source), resources.schemas.of(source.topic))
-        self.planner, self.running = Planner(resources, source), Running()
+        self.running, self.preparation, self._plans = Running(), Preparation(source), KeptPlans()
         self._commit: Commit | None = None
         self._committing: Future[None] | None = None
         self._raised: BaseException | None = None
@@ -78,11 +75,12 @@ class Member:
         self.failed: OffsetRange | None = None
         self._trim()
 
-    def join(self, membership: Membership) -> None:
-        """Makes it a member of a run."""
+    def flow(self, membership: Membership) -> Flow:
+        """The phases of its micro-batches in one run."""
+        settings = INTERPRETED if membership.shared else COMPILED
+        planner = Planner(self._resources, self.source, settings, self._plans, self.preparation)
         fixed = (self._resources, self.source, self._fence, self._topic_id)
-        self.planner.settings = INTERPRETED if membership.shared else COMPILED
-        self.flow = Flow(*fixed, membership, self.assumptions, self.planner, self.running)
+        return Flow(*fixed, membership, self.assumptions, planner, self.running)
 
     def behind(self, end: Offsets) -> int:
         """The number of offsets between its position and the ends of its topic."""
@@ -108,14 +106,15 @@ class Member:
                 raise LeaderChanged(f"Partition {min(new).partition} of {self.source.topic} is new")
             return Span(self.position, range, self._resources.brokers.tails(moved, epochs))
 
-    def take(self, span: Span, records: Records, raw: DataFrame) -> None:
+    def take(self, flow: Flow, span: Span, records: Records, raw: DataFrame) -> None:
         """Computes a micro-batch while the one before it is committed, then submits it for its own commit.
 
+        flow: its phases in the present run
         raw: reads the records again. After a failure in a shared run, they are read and computed once more for this
             member alone: Spark may have failed at another member's record. If the run is stopped before this begins,
             the micro-batch is left to the next run, because its jobs would be cancelled here
         """
-        flow, membership = self.flow, self.flow.membership
+        membership = flow.membership
         if membership.stopped.is_set():
             return
         with self._failing_at(span.range):
@@ -124,7 +123,7 @@ class Member:
             flow.look_ahead(span, raw)
 
             def look_up(ids: pa.Table) -> IdLookup:
-                self._await_commit()  # its ids must be stored first
+                self._await_commit(membership)  # its ids must be stored first
                 return flow.look_up(ids)
 
             try:
@@ -132,9 +131,9 @@ class Member:
             except (*SPARK_ERRORS, OSError):
                 if not membership.shared or self._raised is not None or membership.stopped.is_set():
                     raise
-                self.planner.discard()
+                self._plans.discard()
                 batch = flow.compute(span, None, look_up)
-            self._await_commit()
+            self._await_commit(membership)
             log.debug("%s: %s, computed in %.3f s", self.source.name, span.range.end, time.monotonic() - began)
             self._commit = Commit(flow, span, raw, batch)
             self._committing = membership.commits.submit(self._run_commit, self._commit)
@@ -151,10 +150,10 @@ class Member:
             self.failed = self.failed or range  # if the commit before it failed, that is the range
             raise
 
-    def _await_commit(self) -> None:
+    def _await_commit(self, membership: Membership) -> None:
         """Waits for the commit before. In a shared run, it waits for no commit that waits for a lock."""
         while self._committing is not None:
-            if wait([self._committing], LOCK_CHECKED_EVERY if self.flow.membership.shared else None).done:
+            if wait([self._committing], LOCK_CHECKED_EVERY if membership.shared else None).done:
                 self._committing.result()
                 return
             if self._waits_for_a_lock():
@@ -200,10 +199,11 @@ class Member:
             return self._committing.exception()
         return self._raised
 
-    def give_up(self, range: OffsetRange) -> None:
+    def give_up(self, range: OffsetRange, *, shared: bool) -> None:
         """Makes it fail, and cancels the micro-batch that is overdue, unless it has been computed meanwhile."""
         if (jobs := self.running.jobs_of(range)) is not None:
-            self._raised, self.failed = TooLong(range, jobs, range.holds(self.assumptions.skipped)), range
+            skipped = range.holds(self.assumptions.skipped)
+            self._raised, self.failed = TooLong(range, jobs, skipped, shared=shared), range
             jobs.cancel()
 
     def unreadable(self) -> Unreadable | None:

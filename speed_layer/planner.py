@@ -26,7 +26,7 @@ from serving_layer.postgres.database import Connection, PostgresError
 from serving_layer.promise import event_ids
 from serving_layer.promise.event_ids import IdLookup
 from speed_layer.jobs import SETTLES_WITHIN, Jobs
-from speed_layer.plans import COMPILED, Plans
+from speed_layer.plans import Plans
 from speed_layer.records import few_of
 from speed_layer.resources import Resources
 from speed_layer.statements import Statements
@@ -35,7 +35,7 @@ from view_algebra.errors import LaminaError
 from view_algebra.formats import Answers
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("lamina.speed")
 
@@ -50,58 +50,55 @@ class _Entry:
     plans: Plans | None
 
 
-class Planner:
-    """Keeps the plans of a source: those its small micro-batches run, and those of an announced version.
+@dataclass
+class KeptPlans:
+    """The plans of a source, kept from one run to the next. Each field is replaced as a whole.
 
-    `prepare`, `plan` and `kept` run in the threads of micro-batches, `give_up` and `spins` in the layer's, `_run` in
-    its own. Each attribute is replaced as a whole.
-
-    settings: those of Spark for new plans. A plan with other settings is not used
+    current: those of its small micro-batches, written by the threads that compute them
+    announced: those of an announced version, written by the thread that prepares it
     """
 
-    def __init__(self, resources: Resources, source: Source) -> None:
-        self._resources, self._source = resources, source
-        self.settings: Mapping[str, str] = COMPILED
-        self._current: _Entry | None = None
-        self._announced: _Entry | None = None
+    current: _Entry | None = None
+    announced: _Entry | None = None
+
+    def entry(self, statements: Statements, settings: Mapping[str, str]) -> _Entry | None:
+        """Today's plans of these statements, with these settings of Spark, or None."""
+        wanted = today(), settings
+        entries = [entry for entry in (self.current, self.announced) if entry is not None]
+        valid = (entry for entry in entries if (entry.day, entry.settings) == wanted)
+        return next((entry for entry in valid if entry.statements is statements), None)
+
+    def discard(self) -> None:
+        """Discards all plans. Spark may keep in a plan that it failed."""
+        self.current = self.announced = None
+
+
+class Preparation:
+    """The preparation of an announced version of a source, one at a time, in a thread of its own.
+
+    `begin` is called by the threads of micro-batches, `give_up` and `spins` by the layer's.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._thread: threading.Thread | None = None
         self._jobs: Jobs | None = None
         self._given_up_at: float | None = None
 
-    def plan(self, statements: Statements) -> Plans | None:
-        """The plans of these statements, made at most once a day, or None if Spark cannot run them again."""
-        self._current = entry = self._entry(statements) or self._new_entry(statements)
-        return entry.plans
+    @property
+    def is_running(self) -> bool:
+        """True while the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
 
-    def kept(self, statements: Statements) -> Plans | None:
-        """The plans of these statements that exist already, made for a micro-batch or next to one."""
-        entry = self._entry(statements)
-        return None if entry is None else entry.plans
+    def begin(self, run: Callable[[Jobs], None], spark: SparkSession) -> None:
+        """Calls `run` in the thread, with the group for its jobs."""
 
-    def as_announced(self, statements: Statements) -> Statements:
-        """The announced statements if these are equal to them, so that their plans are used."""
-        announced = self._announced
-        return statements if announced is None or announced.statements != statements else announced.statements
+        def prepare() -> None:
+            self._jobs = jobs = Jobs(spark)
+            self._given_up_at = None
+            run(jobs)
 
-    def discard(self) -> None:
-        """Discards all plans. Spark may keep in a plan that it failed."""
-        self._current = self._announced = None
-
-    def prepare(self, connection: Connection, now: Statements, raw: DataFrame, answers: Answers) -> None:
-        """Starts to prepare an announced version, one at a time.
-
-        now: the statements that micro-batches run today
-        raw: the records of any micro-batch, which the `answers` of the registry decode
-        """
-        if self._thread is not None and self._thread.is_alive():
-            return
-        new = versions.unprepared_tables(connection, self._source.name)
-        if not new:
-            return
-        soon = Statements.of_all(versions.readings(connection, self._source, now.names | new))
-        read = partial(decoded, raw, soon.sources, answers)
-        run = partial(self._run, soon, new, read)
-        self._thread = threading.Thread(target=run, name="preparation", daemon=True)
+        self._thread = threading.Thread(target=prepare, name="preparation", daemon=True)
         self._thread.start()
 
     def give_up(self, seconds: float) -> None:
@@ -117,23 +114,60 @@ class Planner:
             return False
         return self._jobs is not None and self._jobs.run_longer_than(SETTLES_WITHIN)
 
-    def _entry(self, statements: Statements) -> _Entry | None:
-        wanted = today(), self.settings
-        entries = [entry for entry in (self._current, self._announced) if entry is not None]
-        valid = (entry for entry in entries if (entry.day, entry.settings) == wanted)
-        return next((entry for entry in valid if entry.statements is statements), None)
+
+@dataclass(frozen=True)
+class Planner:
+    """Makes and finds the plans of a source for the micro-batches of one run.
+
+    settings: those of Spark for new plans. A plan with other settings is not used
+    kept, preparation: shared with the planners of the source's other runs
+    """
+
+    resources: Resources
+    source: Source
+    settings: Mapping[str, str]
+    kept: KeptPlans
+    preparation: Preparation
+
+    def plan(self, statements: Statements) -> Plans | None:
+        """The plans of these statements, made at most once a day, or None if Spark cannot run them again."""
+        self.kept.current = entry = self.kept.entry(statements, self.settings) or self._new_entry(statements)
+        return entry.plans
+
+    def existing_plans(self, statements: Statements) -> Plans | None:
+        """The plans of these statements that exist already, made for a micro-batch or next to one."""
+        entry = self.kept.entry(statements, self.settings)
+        return None if entry is None else entry.plans
+
+    def as_announced(self, statements: Statements) -> Statements:
+        """The announced statements if these are equal to them, so that their plans are used."""
+        announced = self.kept.announced
+        return statements if announced is None or announced.statements != statements else announced.statements
+
+    def prepare(self, connection: Connection, now: Statements, raw: DataFrame, answers: Answers) -> None:
+        """Starts to prepare an announced version, one at a time.
+
+        now: the statements that micro-batches run today
+        raw: the records of any micro-batch, which the `answers` of the registry decode
+        """
+        if self.preparation.is_running:
+            return
+        new = versions.unprepared_tables(connection, self.source.name)
+        if not new:
+            return
+        soon = Statements.of_all(versions.readings(connection, self.source, now.names | new))
+        read = partial(decoded, raw, soon.sources, answers)
+        self.preparation.begin(partial(self._run, soon, new, read), self.resources.spark)
 
     def _new_entry(self, statements: Statements) -> _Entry:
         day, settings = today(), self.settings
-        return _Entry(statements, day, settings, make_plans(self._resources, statements, settings))
+        return _Entry(statements, day, settings, make_plans(self.resources, statements, settings))
 
-    def _run(self, soon: Statements, new: Collection[str], read: Callable[[], DataFrame]) -> None:
-        began, database = time.monotonic(), self._resources.database
-        self._jobs = jobs = Jobs(self._resources.spark)
-        self._given_up_at = None
+    def _run(self, soon: Statements, new: Collection[str], read: Callable[[], DataFrame], jobs: Jobs) -> None:
+        began, database = time.monotonic(), self.resources.database
 
         def look_up(ids: pa.Table) -> IdLookup:
-            return database.retrying(lambda connection: event_ids.look_up(connection, self._source, ids))
+            return database.retrying(lambda connection: event_ids.look_up(connection, self.source, ids))
 
         try:
             records = read()
@@ -143,10 +177,10 @@ class Planner:
                 entry = self._new_entry(soon)
                 if entry.plans is not None and (few := few_of(records)) is not None:
                     entry.plans.compute(few, look_up)
-            self._announced = entry
-            log.debug("%s: prepared for new versions in %.1f s", self._source.name, time.monotonic() - began)
+            self.kept.announced = entry
+            log.debug("%s: prepared for new versions in %.1f s", self.source.name, time.monotonic() - began)
         except Exception:
-            log.debug("%s: an announced version could not be prepared", self._source.name, exc_info=True)
+            log.debug("%s: an announced version could not be prepared", self.source.name, exc_info=True)
         finally:
             with suppress(PostgresError, LaminaError):  # otherwise it is prepared again, next to a later micro-batch
                 for name in new:

@@ -55,8 +55,7 @@ class Run:
         self._computing = ThreadPoolExecutor(threads, thread_name_prefix=f"compute-{self.name}")
         commits = ThreadPoolExecutor(threads, thread_name_prefix=f"commit-{self.name}")
         self._membership = Membership(self.shared, commits)
-        for member in self.members:
-            member.join(self._membership)
+        self._flows = {member: member.flow(self._membership) for member in self.members}
         self._committed_before = sum(member.commits for member in self.members)
         self._in_micro_batch = threading.Lock()
         self._reading = Jobs(resources.spark)
@@ -146,7 +145,7 @@ class Run:
         if not self.shared:
             for member, range in moved:
                 span = member.follow(range, self._epochs)
-                self._computing.submit(member.take, span, Records.of(raw), raw).result()
+                self._computing.submit(member.take, self._flows[member], span, Records.of(raw), raw).result()
             return
         # The tails of all are fetched before any records are read, since the records are read together.
         following = [(member, self._computing.submit(member.follow, range, self._epochs)) for member, range in moved]
@@ -156,7 +155,8 @@ class Run:
         spans = [(member, future.result()) for member, future in following if future.exception() is None]
         with self._read_once(raw, [span for _, span in spans]) as read:
             taking = [
-                self._computing.submit(member.take, span, read(member), _of(raw, member)) for member, span in spans
+                self._computing.submit(member.take, self._flows[member], span, read(member), _of(raw, member))
+                for member, span in spans
             ]
             wait(taking)
         if any(member.failure() is not None for member, _ in moved):

@@ -141,13 +141,13 @@ class Runs:
         for query in queries:
             if (member := query.member) is None:
                 continue
-            member.planner.give_up(shortest)
+            member.preparation.give_up(shortest)
             if (range := member.running.overdue(shortest)) is None:
                 continue
             skipped_before = range.holds(member.assumptions.skipped)
             late = member.running.overdue(longest) is not None or self.judge.skipped_since(range, skipped_before)
             if late and self._is_readable(range):
-                member.give_up(range)
+                member.give_up(range, shared=run.shared)
 
     def _is_readable(self, range: OffsetRange) -> bool:
         try:

@@ -20,6 +20,7 @@ from master_log.offsets import Offsets
 from serving_layer.catalog import lookup, versions
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.promise import rebuilds
+from speed_layer.flow import Membership
 from speed_layer.member import Member
 from speed_layer.plans import Plans
 from speed_layer.statements import Statements
@@ -248,10 +249,10 @@ def test_a_recomputed_micro_batch_does_not_wait_for_a_later_one(
             deployed.send("events", event(22))
             assert awaited.wait(60)
 
-    def await_commit(member: Member) -> None:
+    def await_commit(member: Member, membership: Membership) -> None:
         if held.is_set():
             awaited.set()
-        awaits(member)
+        awaits(member, membership)
 
     awaits = Member._await_commit
     monkeypatch.setattr(Member, "_await_commit", await_commit)

@@ -117,7 +117,9 @@ def test_micro_batches_that_take_too_long_grow_back_later_each_time(deployed: De
     layer = deployed.deployment.speed(threading.Event(), max_records=64)
     query, grew_after = Query(source), []
     for _ in range(7):
-        too_long = TooLong(OffsetRange(Offsets({at: 0}), Offsets({at: 64})), Jobs(layer.resources.spark), Skipped())
+        too_long = TooLong(
+            OffsetRange(Offsets({at: 0}), Offsets({at: 64})), Jobs(layer.resources.spark), Skipped(), shared=False
+        )
         layer._judge.decide(query, too_long)
         assert query.trouble.hang is not None
         query.trouble.hang.spins = False  # it had many records, and none is endless
