@@ -13,7 +13,7 @@ from lamina.operations.deployment import Deployment
 from lamina.reports.statuses import lag_lines, read_alarms, read_status, undeclared_fields
 from lamina.terminal.render import Output, seconds
 from master_log.offsets import brief
-from serving_layer.change.previews import PreviewedView
+from serving_layer.change.previews import CellsOrigin, PreviewedView
 from serving_layer.monitoring.status import QueryStatus, Status
 from serving_layer.narration import age, amount
 from serving_layer.promise.rebuilds import STEPS
@@ -98,22 +98,25 @@ def _print_alarms(output: Output, alarms: Sequence[str]) -> bool:
     return bool(alarms)
 
 
+_ORIGINS = {CellsOrigin.OWN: "cells of its own for", CellsOrigin.RETIRED: "not served (make it again):"}
+
+
 def preview_lines(previewed: Sequence[PreviewedView]) -> list[str]:
     """A line for each preview.
 
     >>> from datetime import datetime
     >>> made = datetime(2024, 3, 1, 9, 30)
-    >>> sums = PreviewedView("dev", "sums", "9f3a", "own", made)
-    >>> preview_lines([sums, PreviewedView("dev", "total", "", "none", made)])
+    >>> sums = PreviewedView("dev", "sums", "9f3a", CellsOrigin.OWN, made)
+    >>> preview_lines([sums, PreviewedView("dev", "total", "", CellsOrigin.NONE, made)])
     ['preview dev, made at 2024-03-01 09:30: 2 views, cells of its own for sums']
     """
     lines = []
     for name, group in groupby(previewed, key=lambda view: view.preview):
         views = list(group)
         line = f"preview {name}, made at {views[0].made_at:%Y-%m-%d %H:%M}: {amount(len(views), 'view')}"
-        for cells, says in (("own", "cells of its own for"), ("retired", "not served (make it again):")):
-            if of := [view.view for view in views if view.cells == cells]:
-                line += f", {says} {', '.join(of)}"
+        for origin, words in _ORIGINS.items():
+            if of_origin := [view.view for view in views if view.cells is origin]:
+                line += f", {words} {', '.join(of_origin)}"
         lines.append(line)
     return lines
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
 from sqlalchemy import Connection, delete, insert, select, text
 from sqlalchemy.exc import DBAPIError
@@ -37,17 +38,23 @@ OURS = ("lamina", "cells", "realtime", "analytics", "spark", "iceberg", "public"
 """Schemas that no preview may be named after, besides those that begin with `pg_`."""
 
 
+class CellsOrigin(StrEnum):
+    """The cells that a previewed view reads: its own, the deployed view's, none (a derived view), or retired ones."""
+
+    OWN = "own"
+    SHARED = "shared"
+    NONE = "none"
+    RETIRED = "retired"
+
+
 @dataclass(frozen=True)
 class PreviewedView:
-    """A view of a preview.
-
-    cells: `own`, `shared` with the deployed view, `none` (a derived view), or `retired`
-    """
+    """A view of a preview."""
 
     preview: str
     view: str
     version: str
-    cells: str
+    cells: CellsOrigin
     made_at: datetime
 
 
@@ -179,17 +186,20 @@ def generations_read(connection: Connection, name: str) -> dict[str, Generation]
 def listed(connection: Connection) -> list[PreviewedView]:
     """The views of all previews, with the origin of their cells."""
     shown = set(lookup.published(connection).values())
-    theirs = {place: opened.id in shown for opened in _generations_read(connection) for place in opened.places.values()}
+    read = _generations_read(connection)
+    is_shown = {place: opened.id in shown for opened in read for place in opened.places.values()}
     rows = connection.execute(
         select(previewed, preview.c.made_at).join(preview).order_by(preview.c.name, previewed.c.position)
     )
     by_name: dict[tuple[str, str], PreviewedView] = {}
     for row in rows:
         below = [by_name[row.preview, read].cells for read in row.texts["reads"]]
-        if "retired" in below or any(place not in theirs for place in row.places):
-            cells = "retired"
+        if CellsOrigin.RETIRED in below or any(place not in is_shown for place in row.places):
+            cells = CellsOrigin.RETIRED
+        elif not row.places:
+            cells = CellsOrigin.NONE
         else:
-            cells = "none" if not row.places else "shared" if all(theirs[place] for place in row.places) else "own"
+            cells = CellsOrigin.SHARED if all(is_shown[place] for place in row.places) else CellsOrigin.OWN
         by_name[row.preview, row.view] = PreviewedView(row.preview, row.view, row.texts["version"], cells, row.made_at)
     return list(by_name.values())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from psycopg2 import errors
 from sqlalchemy import Connection, delete, insert, select
@@ -38,7 +38,7 @@ class Verdict:
 
     view: str
     check: str
-    counts: str
+    counts: Literal["row", "key", "whole"]
     blocks: bool
     failing: int
     examples: list[dict[str, Any]]
