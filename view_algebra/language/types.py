@@ -339,7 +339,7 @@ def unknown(node: exp.DataType) -> tuple[str, str]:
 
 
 def type_named(spark: str) -> Type | None:
-    """The type behind a column's `spark`; None for a type that Lamina does not know."""
+    """The type behind a column's `spark`, or None for a type that Lamina does not know."""
     return read(exp.DataType.build(spark, dialect="spark"))
 
 
