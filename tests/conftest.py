@@ -31,6 +31,7 @@ LONGEST = (
     "acceptance/test_join_cases.py",
     "crashes/test_bank.py",
     "crashes/test_kills.py",
+    "crashes/test_interrupts.py",
     "crashes/test_chaos.py",
     "acceptance/test_demo.py",
     "batch_layer/test_rebuild.py",

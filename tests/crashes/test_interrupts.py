@@ -1,0 +1,225 @@
+"""A person interrupts a command: it ends soon, in one line, and leaves neither a process nor half of its work."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lamina.reports.statuses import read_status
+from lamina.services.java import QUICK_COLLECTOR
+from serving_layer.postgres.database import PostgresError, cancel
+from tests.fix_catalogs import CATALOG, EVENTS, TOTALS, event
+from tests.fix_lamina import CommandLine, Deployed, one
+
+QUICKLY = 10.0
+"""Seconds within which Ctrl-C ends a rebuild. It takes 2 on an idle machine, but tests run on a busy one."""
+
+
+def _last_step(deployed: Deployed) -> str | None:
+    with deployed.deployment.database.begin() as connection:
+        step: str | None = connection.exec_driver_sql("SELECT step FROM lamina.rebuild ORDER BY id DESC").scalar()
+    return step
+
+
+@pytest.mark.parametrize("step", ["seal", "compute clicks"])
+def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
+    deployed: Deployed, lamina: CommandLine, step: str
+) -> None:
+    deployed.apply(**CATALOG)
+    deployed.send("events", *(event(n) for n in range(500)))
+    deployed.catch_up()
+    process = lamina.start("rebuild")
+    deployed.until(lambda: _last_step(deployed) == step, f"{step} is done")
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert step == "seal" or any(QUICK_COLLECTOR in child.cmdline() for child in children), (
+        "the JVM is one for many records"
+    )
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - began < QUICKLY, "a person who changes their mind does not wait"
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "is given up: nothing that is read has changed" in stderr
+    assert "Traceback" not in stderr
+    assert "ERROR" not in stderr
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    with deployed.deployment.database.begin() as connection:
+        last = connection.exec_driver_sql("SELECT state, error FROM lamina.rebuild ORDER BY id DESC").first()
+        states = connection.exec_driver_sql("SELECT DISTINCT state FROM lamina.generation").scalars().all()
+    assert last is not None
+    assert tuple(last) == ("failed", "it was interrupted")
+    assert "building" not in states
+    [proof, *_] = deployed.deployment.batch.rebuild()
+    assert proof.differing == 0
+
+
+def test_ctrl_c_ends_an_apply_and_the_same_apply_resumes(
+    deployed: Deployed, lamina: CommandLine, quick_lamina: CommandLine, tmp_path: Path
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(500)))
+    deployed.catch_up()
+    wider = TOTALS.replace("FROM events", ", max(n) AS more FROM events")
+    files = {**deployed.files, "totals.sql": wider, "others.sql": wider.replace("totals", "others")}
+    for name, sql in files.items():
+        (tmp_path / name).write_text(sql)
+    process = lamina.start("apply", "--catalog", str(tmp_path))
+    deployed.until(lambda: str(_last_step(deployed)).startswith("compute"), "it is computed")
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "is interrupted, and nothing that is read has changed" in stderr
+    assert "Traceback" not in stderr
+    assert read_status(deployed.deployment).alarms == [], "a person who interrupts needs no alarm"
+    deployed.send("events", event(500))
+    deployed.catch_up()
+    assert len(deployed.rows("SELECT * FROM totals")[0]) == 3
+    again = quick_lamina("apply", "--catalog", str(tmp_path))
+    assert "continues rebuild" in again.err
+    assert again.err.count("its cells were computed before") == 1
+    assert again.err.count("cells computed") == 1
+    assert one(deployed.rows("SELECT events, more FROM totals")) == (501, 500)
+
+
+def test_ctrl_c_ends_a_query_that_postgres_computes(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    process = lamina.start("sql", "SELECT count(*), pg_sleep(300) FROM totals")
+    running = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'lamina sql' AND wait_event = 'PgSleep'"
+
+    def computes() -> bool:
+        with deployed.deployment.database.begin() as connection:
+            return bool(connection.exec_driver_sql(running).scalar_one())
+
+    deployed.until(computes, "Postgres computes")
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - began < QUICKLY
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in stderr
+    deployed.until(lambda: not computes(), "Postgres has stopped")
+
+
+def test_a_cancel_reaches_the_statements_of_every_connection_of_a_command(deployed: Deployed) -> None:
+    sleeps = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+
+    def cancel_the_sleep() -> None:
+        deployed.until(lambda: deployed.owner(sleeps) != [], "the statement runs")
+        cancel()
+
+    threading.Thread(target=cancel_the_sleep).start()
+    with (
+        pytest.raises(PostgresError, match="canceling statement due to user request"),
+        deployed.deployment.database.begin() as connection,
+    ):
+        connection.exec_driver_sql("SELECT pg_sleep(60)")
+
+
+INTERRUPTED_WHILE_NOTHING_CAN_BE_RAISED = """
+import os, signal, time
+from lamina.cli import interrupt_again_if_lost
+
+class Ends:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
+interrupt_again_if_lost()
+Ends()
+time.sleep(30)
+print("went on")
+"""
+
+
+def test_ctrl_c_is_not_lost_if_it_arrives_while_python_cannot_raise() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_NOTHING_CAN_BE_RAISED], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == -signal.SIGINT
+    assert not ran.stdout, "it ends at once"
+    assert "Exception ignored" not in ran.stderr
+
+
+INTERRUPTED_WHILE_SPARK_STARTS = """
+import os, signal, sys, threading, time
+from lamina.cli import main
+
+def asks() -> bool:  # asks the JVM for a session, where PySpark would handle Ctrl-C itself
+    frame, seen = sys._current_frames()[threading.main_thread().ident], set()
+    while frame is not None:
+        seen.add((os.path.basename(frame.f_code.co_filename), frame.f_code.co_name))
+        frame = frame.f_back
+    return {("session.py", "__init__"), ("clientserver.py", "send_command")} <= seen
+
+def interrupt() -> None:
+    while not asks():
+        time.sleep(0.0005)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+sys.argv[1:] = ["check"]
+main()
+"""
+
+
+def test_ctrl_c_while_spark_starts_is_not_an_error(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_STARTS)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "error" not in stderr
+    assert "Traceback" not in stderr
+
+
+INTERRUPTED_WHILE_SPARK_COMPUTES = """
+import os, signal, sys, threading, time
+from pyspark import SparkContext
+from lamina.cli import main
+
+def interrupt() -> None:
+    frames = lambda: sys._current_frames()[threading.main_thread().ident]
+    def waits() -> bool:
+        frame, seen = frames(), set()
+        while frame is not None:
+            seen.add(frame.f_code.co_name)
+            frame = frame.f_back
+        return {"_collect_as_arrow", "load_stream"} <= seen
+    def computes() -> bool:
+        tracker = SparkContext._active_spark_context.statusTracker()
+        stages = [tracker.getStageInfo(id) for id in tracker.getActiveStageIds()]
+        return any(stage is not None and stage.numActiveTasks for stage in stages)
+    while not (waits() and computes()):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(15)  # the watch for endless records would also end it, but later
+    os._exit(7)
+
+threading.Thread(target=interrupt, daemon=True).start()
+sys.argv[1:] = ["check"]
+main()
+"""
+
+
+def test_ctrl_c_ends_sparks_computation_for_a_check(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    endless = "repeat(concat(''a'', left(CAST(n AS STRING), 0)), 60) RLIKE ''^(a+)+b$''"
+    slow = f"'count(*)', 'count_if({endless})'"
+    for table, name in (("compiled", "name"), ("version", "view"), ("definition", "view")):
+        deployed.owner(f"UPDATE lamina.{table} SET texts = replace(texts::text, {slow})::jsonb WHERE {name} = 'totals'")
+    process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_COMPUTES)
+    _, stderr = process.communicate(timeout=200)
+    assert process.returncode == 130, stderr
+    assert stderr.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in stderr
