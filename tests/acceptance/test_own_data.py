@@ -19,7 +19,7 @@ from lamina.cli import lamina as program
 from lamina.operations.topic_records import wait_until_counted
 from serving_layer.promise import progress
 from tests.fix_lamina import CommandLine, Deployed
-from tests.interchange.test_guessing import AFTER, SCHEMAS, SECONDS, change
+from tests.interchange.change_events import AFTER, SCHEMAS, SECONDS, change
 from view_algebra.errors import LaminaError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

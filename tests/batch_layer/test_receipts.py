@@ -10,11 +10,11 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from batch_layer.check import check
-from batch_layer.verify import Verification, verify
 from lamina.operations import applying
 from lamina.reports.receipt_lines import show
 from lamina.terminal.render import Output
 from serving_layer.readers.receipts import Receipt
+from tests.batch_layer.receipts import receipt, verified
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
@@ -42,17 +42,6 @@ UNIQUE = """
     CREATE TABLE orders (id STRING, n BIGINT, UNIQUE (id)) USING kafka OPTIONS (topic '{topics}_orders', format 'json');
 """
 OF_ORDERS = "CREATE VIEW of_orders AS SELECT count(*) AS orders, sum(n) AS n FROM orders;"
-
-
-def receipt(deployed: Deployed, view: str) -> str:
-    """The receipt of a view, as an analyst."""
-    [(line,)] = deployed.rows(f"SELECT lamina.receipt('{view}')")
-    return str(line)
-
-
-def verified(deployed: Deployed, line: str) -> Verification:
-    opened = deployed.deployment
-    return verify(opened.database, opened.spark, opened.log, opened.brokers, Receipt.read(line))
 
 
 def forged(line: str, **changed: Any) -> str:

@@ -8,8 +8,8 @@ import pytest
 
 from serving_layer.catalog import versions
 from tests.fix_lamina import CommandLine, Deployed
-from tests.speed_layer.test_endless import idles
-from tests.speed_layer.test_endless import impatient as impatient_speed
+from tests.speed_layer.endless import HOSTILE, idles
+from tests.speed_layer.endless import impatient as impatient_speed
 
 PATIENT = ("5", "5", "5")
 """Seconds: metrics of tasks are up to a second old, as `HEARTBEATS` are."""
@@ -24,9 +24,6 @@ SOURCE = """
 MATCHING = "CREATE VIEW matching AS SELECT count(*) FILTER (WHERE {}) AS found FROM a;"
 
 ENDLESS = "a RLIKE concat('.*foo.*bar', '.*')"
-
-HOSTILE = {"k": "a", "a": "foo" * 20_000}
-"""Java tries every start, every `foo` and every end of it, which takes hours."""
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from interchange.undeclared import UndeclaredFields
 from lamina.authoring.first_catalog import Proposal, proposal
 from master_log.kafka.brokers import Brokers
 from tests.fix_services import Topic
+from tests.interchange.change_events import AFTER, SCHEMAS, SECONDS, change
 from view_algebra import compile_catalog
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
@@ -68,7 +69,7 @@ def problems(path: Path, source: Source) -> list[str | None]:
         return errors
 
 
-SECONDS, MILLIS = 1_700_000_000, 1_700_000_000_123
+MILLIS = 1_700_000_000_123
 
 
 @pytest.mark.parametrize(
@@ -461,34 +462,6 @@ def test_a_topic_whose_records_are_not_rows_is_refused(brokers: Brokers, topic: 
     with pytest.raises(LaminaError, match="change events without rows") as refused:
         topic_sample(name, brokers)
     assert "debezium-json" in refused.value.way_out
-
-
-def change(after: dict[str, Any] | None, schemas: list[dict[str, Any]] | None = None, op: str = "c") -> bytes:
-    event = {"before": None, "after": after, "source": {"ts_ms": 1}, "op": op, "ts_ms": 1}
-    if schemas is None:
-        return json.dumps(event).encode()
-    fields = [{"field": "after", "type": "struct", "fields": schemas}]
-    return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": event}).encode()
-
-
-SCHEMAS: list[dict[str, Any]] = [
-    {"field": "id", "type": "int32"},
-    {"field": "price", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
-     "parameters": {"scale": "2", "connect.decimal.precision": "10"}},
-    {"field": "total", "type": "struct", "name": "io.debezium.data.VariableScaleDecimal"},
-    {"field": "day", "type": "int32", "name": "io.debezium.time.Date"},
-    {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
-    {"field": "zoned", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
-    {"field": "opens", "type": "int64", "name": "io.debezium.time.MicroTime"},
-    {"field": "photo", "type": "bytes"},
-    {"field": "tags", "type": "array", "items": {"type": "string"}},
-    {"field": "note", "type": "string"},
-]  # fmt: skip
-
-AFTER = {
-    "id": 7, "price": "AfQ=", "total": {"scale": 3, "value": "AfQ="}, "day": 20_000, "at": SECONDS * 1_000_000,
-    "zoned": "2024-01-02T03:04:05Z", "opens": 1, "photo": "AA==", "tags": ["a"], "note": "__debezium_unavailable_value",
-}  # fmt: skip
 
 
 def test_change_events_become_a_table_with_the_types_of_their_schemas(

@@ -28,12 +28,11 @@ from master_log.reading.kafka_reader import Unreadable, kafka_range, parsed, unr
 from tests.fix_registry import framed
 from tests.fix_sources import NewSource, declared
 from tests.master_log.conftest import Transaction
+from tests.master_log.logs import GOOD, fill, ids, opened
 from view_algebra import compile_catalog
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Answers, Schema, Schemas
-
-GOOD = b'{"id": %d, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02T03:04:05Z"}'
 
 
 class Meddled(Brokers):
@@ -58,25 +57,8 @@ class Killed(BaseException):
     """Kills the process at this point."""
 
 
-def fill(producer: KafkaProducer, source: Source, numbers: range, partitions: int = 1) -> None:
-    for number in numbers:
-        producer.send(source.topic, GOOD % number, partition=number % partitions)
-    producer.flush()
-
-
-def opened(log: MasterLog, source: Source, brokers: Brokers) -> Source:
-    topic_id = brokers.topic_id(source.topic)
-    assert topic_id is not None
-    log.create(source, topic_id, brokers.earliest(source.topic))
-    return source
-
-
 def name(source: Source) -> str:
     return f"lamina.log.`{source.topic}`"
-
-
-def ids(records: DataFrame) -> list[int | None]:
-    return sorted(row.id for row in records.select("id").collect())
 
 
 def rows(records: DataFrame) -> list[Any]:

@@ -28,7 +28,7 @@ from tests.fix_catalogs import EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.fix_services import Services
 from tests.fix_sources import NewSource
-from tests.master_log.test_archive import fill, ids, opened
+from tests.master_log.logs import fill, ids, opened
 from view_algebra.errors import LaminaError
 
 SOON = {"s3.retry.num-retries": "1", "s3.retry.min-wait-ms": "20", "s3.retry.max-wait-ms": "50"}

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-
-import psutil
 
 from lamina.operations import topic_records
 from tests.fix_lamina import CommandLine, Deployed
+from tests.speed_layer.endless import HOSTILE, idles, impatient
 
 SOURCES = """
     CREATE TABLE {0} (k STRING, a STRING, xs ARRAY<BIGINT>) USING kafka OPTIONS (topic '{{topics}}_{0}', format 'json')
@@ -24,30 +20,8 @@ SOURCES = """
 JVMS_TAKE = 400.0
 """Seconds. A JVM starts for each part of the range whose process was killed."""
 
-HOSTILE = {"k": "a", "a": "foo" * 20_000}
-"""Java tries every start, every `foo` and every end of it, which takes hours."""
-
 NESTED = {"k": "a", "xs": [1] * 5_000}
 """The view adds up 125 billion triples of them."""
-
-
-@contextmanager
-def impatient(lamina: CommandLine, *patience: float) -> Iterator[subprocess.Popen[str]]:
-    """A speed layer with its own JVM."""
-    process = lamina.start_program("-m", "tests.impatient", *map(str, patience))
-    try:
-        yield process
-    finally:
-        below = psutil.Process(process.pid).children(recursive=True)
-        process.terminate()
-        try:
-            print(process.communicate(timeout=60)[1])
-        finally:
-            process.kill()
-            for child in below:
-                with suppress(psutil.NoSuchProcess):
-                    child.kill()
-    assert process.returncode == 0
 
 
 def stopped(deployed: Deployed, name: str) -> str:
@@ -86,17 +60,3 @@ def test_a_record_that_never_finishes_computing_delays_no_other_source_and_can_b
     assert deployed.rows("SELECT * FROM a_found") == [(7, 2, 1)]
     assert deployed.rows("SELECT * FROM b_found") == [(3, 3, 0)]
     assert len(deployed.check()) == 2
-
-
-def idles(process: subprocess.Popen[str]) -> bool:
-    """True if a process's children use less than half a core in at least one of five seconds."""
-
-    def used() -> float:
-        return sum(sum(child.cpu_times()[:2]) for child in psutil.Process(process.pid).children(recursive=True))
-
-    def used_in_a_second() -> float:
-        before = used()
-        time.sleep(1.0)
-        return used() - before
-
-    return any(used_in_a_second() < 0.5 for _ in range(5))

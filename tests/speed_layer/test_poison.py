@@ -21,7 +21,7 @@ from speed_layer.jobs import Jobs
 from speed_layer.query import Query, Trouble
 from tests.fix_catalogs import CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
-from tests.speed_layer.test_speed_layer import accept_any_time, send_at
+from tests.speed_layer.record_times import accept_any_time, send_at
 from view_algebra.errors import LaminaError
 from view_algebra.records.quarantined import LONGEST_KEPT
 

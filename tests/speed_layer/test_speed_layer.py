@@ -6,13 +6,11 @@ import random
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions
-from kafka.errors import InvalidTimestampError
+from kafka.admin import KafkaAdminClient, NewPartitions
 
 from lamina.reports.statuses import read_status
 from serving_layer.promise import progress
@@ -22,6 +20,7 @@ from speed_layer.layer import writer
 from speed_layer.run import Run
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
+from tests.speed_layer.record_times import accept_any_time, send_at
 from view_algebra.errors import LaminaError
 
 
@@ -49,27 +48,6 @@ def test_a_late_record_corrects_its_window_at_once(deployed: Deployed) -> None:
     deployed.catch_up()
     rows = deployed.rows("SELECT hour::text, events FROM hourly ORDER BY hour")
     assert rows == [("1969-12-31 23:00:00+00", 1), ("2024-03-02 10:00:00+00", 2), ("2024-03-02 12:00:00+00", 1)]
-
-
-def accept_any_time(kafka_admin: KafkaAdminClient, topic: str) -> None:
-    """Lets a topic accept times far from now, as other people's brokers may."""
-    limits = dict.fromkeys(("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"), str(2**63 - 1))
-    kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, limits)])
-
-
-def send_at(deployed: Deployed, topic: str, value: bytes, milliseconds: int, partition: int = 0) -> None:
-    """Sends a record with that time, once the broker has learned that the topic accepts it."""
-    # An idempotent producer is unusable after a refused record.
-    producer = KafkaProducer(bootstrap_servers=deployed.deployment.settings.kafka, enable_idempotence=False)
-
-    def accepted() -> bool:
-        with suppress(InvalidTimestampError):
-            producer.send(topic, value, partition=partition, timestamp_ms=milliseconds).get(30)
-            return True
-        return False
-
-    deployed.until(accepted, f"{topic} accepts a record of {milliseconds}")
-    producer.close()
 
 
 BAD = {
