@@ -22,7 +22,7 @@ from serving_layer.catalog import definitions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.postgres.database import Connection
 from serving_layer.promise import history, progress
-from serving_layer.promise.history import Compared, History, Moved, Origin, Shown
+from serving_layer.promise.history import History, Origin, ProgressMove, ProofCounts, ViewTurn
 from serving_layer.readers import row_keys, views
 from serving_layer.readers.row_keys import RowKey
 from view_algebra.compiled import Catalog, View
@@ -44,11 +44,11 @@ class Turn:
     """
 
     view: str
-    before: Shown | None
-    after: Shown
+    before: ViewTurn | None
+    after: ViewTurn
     old: Origin | None
     new: Origin | None
-    compared: Compared | None
+    compared: ProofCounts | None
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _Snapshot:
     history: History
     below: Mapping[str, Offsets]
     origins: Mapping[int, Origin]
-    compared: Mapping[tuple[int, int], Compared]
+    compared: Mapping[tuple[int, int], ProofCounts]
     rows: list[Row]
     read_at: datetime
 
@@ -113,7 +113,7 @@ class _StateChange:
     """The step from one state to the next: a micro-batch, or all effects of a hand-over or a leap."""
 
     at: datetime
-    moved: tuple[Moved, ...]
+    moved: tuple[ProgressMove, ...]
     turns: tuple[Turn, ...]
 
     @property
@@ -159,7 +159,7 @@ def _read(connection: Connection, name: str, key: RowKey, since: datetime) -> _S
         )
     under = list(definitions.of(catalog, name).views)
     past = history.read(connection, view.sources, under, since)
-    turns = [step for step in past.steps if isinstance(step, Shown)]
+    turns = [step for step in past.steps if isinstance(step, ViewTurn)]
     ids = {shown.generation for shown in (*turns, *past.shown.values()) if shown.generation is not None}
     origins = history.origins(connection, ids)
     below = {source: progress.read(connection, [source]) for source in view.sources}
@@ -183,22 +183,22 @@ def _states(snapshot: _Snapshot, name: str) -> tuple[list[State], list[_StateCha
     for group in _groups(snapshot.history.steps):
         turns = []
         for step in group:
-            if isinstance(step, Moved):
+            if isinstance(step, ProgressMove):
                 below[step.query] = below[step.query].updated(step.range.end)
             else:
                 turns.append(_turn(snapshot, shown.get(step.view), step))
                 shown[step.view] = step
-        moved = tuple(step for step in group if isinstance(step, Moved))
+        moved = tuple(step for step in group if isinstance(step, ProgressMove))
         steps.append(_StateChange(group[-1].at, moved, tuple(turns)))
         states.append(_state(snapshot, name, below, shown))
     return states, steps
 
 
-def _groups(steps: Iterable[Moved | Shown]) -> list[list[Moved | Shown]]:
+def _groups(steps: Iterable[ProgressMove | ViewTurn]) -> list[list[ProgressMove | ViewTurn]]:
     """The steps in groups: one for each micro-batch, and one for all effects of a hand-over or a leap."""
-    groups: list[list[Moved | Shown]] = []
+    groups: list[list[ProgressMove | ViewTurn]] = []
     for step in steps:
-        together = isinstance(step, Shown) or step.leapt is not None
+        together = isinstance(step, ViewTurn) or step.leapt is not None
         if together and groups and groups[-1][-1].at == step.at:
             groups[-1].append(step)
         else:
@@ -206,14 +206,14 @@ def _groups(steps: Iterable[Moved | Shown]) -> list[list[Moved | Shown]]:
     return groups
 
 
-def _state(snapshot: _Snapshot, name: str, below: Mapping[str, Offsets], shown: Mapping[str, Shown]) -> State:
+def _state(snapshot: _Snapshot, name: str, below: Mapping[str, Offsets], shown: Mapping[str, ViewTurn]) -> State:
     generations = {view: turn.generation for view, turn in shown.items() if turn.generation is not None}
     since = {view: snapshot.origins[id].since for view, id in generations.items()}
     now = shown.get(name)
     return State(dict(below), now is not None, None if now is None else now.definition, since)
 
 
-def _turn(snapshot: _Snapshot, before: Shown | None, after: Shown) -> Turn:
+def _turn(snapshot: _Snapshot, before: ViewTurn | None, after: ViewTurn) -> Turn:
     old = None if before is None or before.generation is None else snapshot.origins[before.generation]
     new = None if after.generation is None else snapshot.origins[after.generation]
     pair = {shown.generation for shown in (before, after) if shown is not None and shown.generation is not None}
@@ -328,7 +328,7 @@ def _blame(
     )
 
 
-def _ranges(moved: Iterable[Moved]) -> dict[str, OffsetRange]:
+def _ranges(moved: Iterable[ProgressMove]) -> dict[str, OffsetRange]:
     """The range that these steps cover together, by source."""
     starts: dict[str, Offsets] = {}
     ends: dict[str, Offsets] = {}

@@ -37,7 +37,7 @@ _SHOWN = text("""
 
 
 @dataclass(frozen=True)
-class Moved:
+class ProgressMove:
     """A move of a query's progress.
 
     leapt: the generation of the leap, or None for a micro-batch
@@ -50,7 +50,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ViewTurn:
     """A change of the generation or definition that a view shows, valid from `at`. A derived view has no generation."""
 
     at: datetime
@@ -68,9 +68,9 @@ class History:
     known_since: the time of the first row, if the history does not reach back as far as requested
     """
 
-    steps: Sequence[Moved | Shown]
+    steps: Sequence[ProgressMove | ViewTurn]
     begins: Mapping[str, Offsets]
-    shown: Mapping[str, Shown]
+    shown: Mapping[str, ViewTurn]
     known_since: datetime | None
 
 
@@ -88,7 +88,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ProofCounts:
     """The result of the proof of two generations."""
 
     cells: int
@@ -145,15 +145,15 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
     reach = max(since, snapshot_time(connection) - timedelta(days=KEPT_DAYS))
     reached = {name: dict(progress.read(connection, [name])) for name in queries}
     ours = or_(history.c.query.in_(queries), history.c.view.in_(views))
-    changes: list[Moved | Shown] = []
+    changes: list[ProgressMove | ViewTurn] = []
     first, gap = None, False
     # By id: a hand-over's row has the time at which its transaction began, and may follow rows with later times.
     begin = select(func.min(history.c.id)).where(ours, history.c.at >= reach).scalar_subquery()
     for row in connection.execute(select(history).where(ours, history.c.id >= begin).order_by(history.c.id.desc())):
         if row.query is None:
-            changes.append(Shown(row.at, row.view, row.generation, row.definition))
+            changes.append(ViewTurn(row.at, row.view, row.generation, row.definition))
         else:
-            step = Moved(
+            step = ProgressMove(
                 row.at, row.query, _range(row.partitions, row.first, row.next, reached[row.query]), row.generation
             )
             if gap := any(reached[row.query][at] != end for at, end in step.range.end.items()):
@@ -194,11 +194,11 @@ def origins(connection: Connection, ids: Iterable[int]) -> dict[int, Origin]:
     return {row.id: Origin(row.version, row.rebuild, bool(row.leap), row.since) for row in rows}
 
 
-def proofs(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int], Compared]:
+def proofs(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int], ProofCounts]:
     """The results of the proofs of these generations, by the newer and the older of the two."""
     rows = connection.execute(select(proof).where(proof.c.generation.in_(ids), proof.c.against.in_(ids)))
     return {
-        (max(row.generation, row.against), min(row.generation, row.against)): Compared(row.cells, row.differing)
+        (max(row.generation, row.against), min(row.generation, row.against)): ProofCounts(row.cells, row.differing)
         for row in rows
     }
 
@@ -211,12 +211,12 @@ def _range(
     return OffsetRange(*(Offsets.of(topic, dict(zip(partitions, side, strict=True))) for side in (first, next)))
 
 
-def _before(connection: Connection, views: Collection[str], id: int | None) -> dict[str, Shown]:
+def _before(connection: Connection, views: Collection[str], id: int | None) -> dict[str, ViewTurn]:
     """The last row of each view before the row with this id, or its last row if the id is None."""
     older = history.c.view.in_(views) if id is None else history.c.view.in_(views) & (history.c.id < id)
     last = select(func.max(history.c.id)).where(older).group_by(history.c.view)
     rows = connection.execute(select(history).where(history.c.id.in_(last)))
-    return {row.view: Shown(row.at, row.view, row.generation, row.definition) for row in rows}
+    return {row.view: ViewTurn(row.at, row.view, row.generation, row.definition) for row in rows}
 
 
 def _record_move(connection: Connection, query: str, start: Offsets, end: Offsets, **values: object) -> None:
