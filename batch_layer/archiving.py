@@ -19,7 +19,7 @@ from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from master_log.archive_runs import Maintained
+    from master_log.archive_runs import MaintenanceCounts
     from master_log.log import MasterLog
 
 
@@ -80,7 +80,7 @@ class Logs:
                 records += run.reach_back(begin)
         return records
 
-    def maintain(self, source: Source, before: datetime) -> Maintained:
+    def maintain(self, source: Source, before: datetime) -> MaintenanceCounts:
         """Maintains the log of one source so that every backup made since `before` can be restored."""
         from master_log.archive_runs import maintain
 

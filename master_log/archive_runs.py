@@ -27,7 +27,17 @@ from master_log.iceberg import Snapshot, Table
 from master_log.kafka.brokers import Brokers
 from master_log.kafka.tails import ChangedTail, Tails
 from master_log.log import MasterLog, check_reached, check_topic, positions, removed_from
-from master_log.log_table import HELD, LOST, PARSED_BY, PROPERTIES, RECORD_COLUMNS, REPLACED, START, Held, fingerprint
+from master_log.log_table import (
+    HELD,
+    LOST,
+    PARSED_BY,
+    PROPERTIES,
+    RECORD_COLUMNS,
+    REPLACED,
+    START,
+    HeldOffsets,
+    fingerprint,
+)
 from master_log.offsets import Cut, OffsetRange, Offsets, TopicPartition
 from master_log.reading.kafka_reader import kafka_range, unreadable, within, without
 from view_algebra.compiled import Source
@@ -39,7 +49,7 @@ _NOTHING = OffsetRange.between({})
 
 
 @dataclass(frozen=True)
-class Archived:
+class ArchiveResult:
     """The result of one archive run: it added `records` over `range`. Kafka had removed the part `lost`.
 
     cut_off: the range whose records the log dropped because Kafka has others there now. The tag `kept_as` keeps them
@@ -70,7 +80,7 @@ class ArchiveRun:
     brokers: Brokers
     accept_loss: bool = False
 
-    def archive(self, to: Cut, tails: Tails | None = None) -> Archived:
+    def archive(self, to: Cut, tails: Tails | None = None) -> ArchiveResult:
         """Adds the records of `[held, to)` in one commit that records `to`. A run that dies before it changes nothing.
 
         A partition whose `to` is not above its held offset gets no records. If a range holds only transaction markers,
@@ -93,14 +103,14 @@ class ArchiveRun:
             cut_off, tag = self._cut_back(held.offsets, differing)
             return replace(self.archive(to), cut_off=cut_off, kept_as=tag)
         if wanted.end == held.offsets:
-            return Archived(0, wanted, _NOTHING)
+            return ArchiveResult(0, wanted, _NOTHING)
         check_reached(self.source, wanted, self.brokers)
         unmoved = {at: tail for at, tail in held.tails.items() if wanted.end[at] == held.offsets[at]}
         after = replace(held, offsets=wanted.end, tails=unmoved | self.brokers.tails(wanted.end))
         lost = self._lost(wanted)
         with warehouse_errors(f"{self.source.name}: its records were not archived"):
             onto = held.newest or self._table.append_nothing({HELD: held.offsets.json()})  # an empty log has no tails
-            return Archived(self._add(wanted, lost, onto, held, after), wanted, lost)
+            return ArchiveResult(self._add(wanted, lost, onto, held, after), wanted, lost)
 
     def reach_back(self, start: Offsets) -> int:
         """Extends the log down to `start`, for a source that begins lower. Returns the number of records added.
@@ -128,7 +138,7 @@ class ArchiveRun:
     def _table(self) -> Table:
         return self.log.table(self.source)
 
-    def _differing(self, held: Held) -> list[ChangedTail]:
+    def _differing(self, held: HeldOffsets) -> list[ChangedTail]:
         return self.brokers.differing(held.offsets, held.tails)
 
     def _lost(self, wanted: OffsetRange) -> OffsetRange:
@@ -137,7 +147,9 @@ class ArchiveRun:
             raise log_refusals.removed_by_retention(self.source, lost)
         return lost
 
-    def _add(self, wanted: OffsetRange, lost: OffsetRange, onto: Snapshot, before: Held, after: Held) -> int:
+    def _add(
+        self, wanted: OffsetRange, lost: OffsetRange, onto: Snapshot, before: HeldOffsets, after: HeldOffsets
+    ) -> int:
         """Publishes the records of a range in one commit on top of a snapshot. Returns their number.
 
         Raises `Unreadable`, and LaminaError if the topic changed while its records were read.
@@ -186,7 +198,7 @@ class ArchiveRun:
         )
         newest = next(self._table.lineage())
         tag = f"replaced_{newest.id}"
-        after = Held(newest, ends, self.brokers.tails(ends))
+        after = HeldOffsets(newest, ends, self.brokers.tails(ends))
         with warehouse_errors(f"{self.source.name}: its log was not cut back"):
             self._table.tag(tag, newest.id)
             self._delete(cut_off, newest, held, after.summary | {REPLACED: log_table.ranges_json(cut_off)})
@@ -214,7 +226,7 @@ class ArchiveRun:
 
 
 @dataclass(frozen=True)
-class Maintained:
+class MaintenanceCounts:
     """Numbers of small files compacted, snapshots expired and files removed by maintenance of one log."""
 
     compacted: int
@@ -222,7 +234,7 @@ class Maintained:
     removed: int
 
 
-def maintain(log: MasterLog, source: Source, before: datetime) -> Maintained:
+def maintain(log: MasterLog, source: Source, before: datetime) -> MaintenanceCounts:
     """Removes everything that the log no longer needs, while the caller's lock excludes archive runs.
 
     Everything that a backup since `before` names stays: replaced files, superseded snapshots and old metadata go
@@ -237,13 +249,13 @@ def maintain(log: MasterLog, source: Source, before: datetime) -> Maintained:
         if lacking := {key: value for key, value in PROPERTIES.items() if properties.get(key) != value}:
             table.set_properties(lacking)
         if newest is None:
-            return Maintained(0, 0, table.remove_orphans(until))
+            return MaintenanceCounts(0, 0, table.remove_orphans(until))
         compacted = table.compact("kafka_offset")
         if HELD not in next(table.lineage()).summary:
             _record_held(table, source)
         table.forget_branches(_BRANCH)
         expired = table.expire(until, log_table.records_loss)
-        return Maintained(compacted, expired, table.remove_orphans(until))
+        return MaintenanceCounts(compacted, expired, table.remove_orphans(until))
 
 
 def _record_held(table: Table, source: Source) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from lamina.operations.deployment import Deployment
 from lamina.services import folders
 from lamina.terminal.failures import as_lamina_error
-from master_log.archive_runs import Maintained
+from master_log.archive_runs import MaintenanceCounts
 from serving_layer.promise import history
 from serving_layer.promise.quarantine import trim
 from serving_layer.upkeep import indexes
@@ -25,7 +25,7 @@ class MaintenanceResult:
 
     dropped: Sequence[int]
     vacuumed: Sequence[str]
-    logs: Mapping[str, Maintained]
+    logs: Mapping[str, MaintenanceCounts]
     failed: Sequence[LaminaError]
 
 
@@ -44,7 +44,7 @@ def maintain(deployment: Deployment, sources: Sequence[Source]) -> MaintenanceRe
         history.trim(connection)
         forget_dropped(connection)
     before = datetime.now(UTC) - timedelta(days=deployment.settings.backup_days)
-    logs: dict[str, Maintained] = {}
+    logs: dict[str, MaintenanceCounts] = {}
     topics = set[str]()
     failed: list[LaminaError] = []
     for source in sources:

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from batch_layer import archiving
 from lamina.operations.maintenance import maintain
 from master_log import archive_runs
-from master_log.archive_runs import Maintained
+from master_log.archive_runs import MaintenanceCounts
 from master_log.log import MasterLog
 from serving_layer.catalog import lookup
 from serving_layer.monitoring.deployment_alarms import overdue_rebuild
@@ -77,7 +77,7 @@ def test_a_log_that_cannot_be_maintained_delays_no_other(deployed: Deployed, mon
     for source in sources.values():
         opened.batch.logs.archive(source, opened.brokers.latest(source.topic))
 
-    def fails(log: MasterLog, source: Source, before: datetime) -> Maintained:
+    def fails(log: MasterLog, source: Source, before: datetime) -> MaintenanceCounts:
         if source.name == "events":
             raise Py4JError("java.lang.OutOfMemoryError: Java heap space")
         return maintains(log, source, before)
