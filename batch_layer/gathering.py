@@ -14,7 +14,7 @@ from master_log.offsets import Offsets
 from serving_layer.postgres.database import Connection, Database
 from serving_layer.promise import event_ids, quarantine, skipping
 from serving_layer.promise.event_ids import IdLookup
-from serving_layer.promise.quarantine import Bad
+from serving_layer.promise.quarantine import BadRecords
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadRange:
     """Records of a source that no micro-batch reads: from `reached` up to `cut`.
 
     start: the source's first offsets
@@ -41,13 +41,13 @@ class LeapRecords:
     replaced: topics whose bad records replace those already kept
     """
 
-    bad: Sequence[Bad]
+    bad: Sequence[BadRecords]
     ids: Mapping[str, IdLookup]
     replaced: Collection[str]
 
 
 def gather(
-    database: Database, log: Callable[[], MasterLog], unread: Sequence[Unread], replaced: Collection[str]
+    database: Database, log: Callable[[], MasterLog], unread: Sequence[UnreadRange], replaced: Collection[str]
 ) -> LeapRecords:
     """Reads bad records and ids from the log.
 
@@ -61,7 +61,7 @@ def gather(
     return LeapRecords(bad, _ids(database, log, unread), replaced)
 
 
-def _ids(database: Database, log: Callable[[], MasterLog], unread: Sequence[Unread]) -> dict[str, IdLookup]:
+def _ids(database: Database, log: Callable[[], MasterLog], unread: Sequence[UnreadRange]) -> dict[str, IdLookup]:
     """The ids of all records below the cut, by query: Kafka may have lost some of the records counted before."""
     ids = {}
     for records in unread:

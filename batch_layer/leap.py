@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batch_layer import failures
-from batch_layer.gathering import LeapRecords, Unread, gather, write
+from batch_layer.gathering import LeapRecords, UnreadRange, gather, write
 from batch_layer.verdicts import refuse_failed_checks
 from master_log.kafka.brokers import Brokers
 from master_log.kafka.tails import Tails
@@ -180,7 +180,7 @@ class Leap:
             held = self.log().held(sources[name])
             to[name] = held, self.log().tails(sources[name], held)
         lost = self._report_losses(reached.values())
-        unread = [Unread(sources[name], to[name][0], reached[name][0], starts[name]) for name in sorted(sources)]
+        unread = [UnreadRange(sources[name], to[name][0], reached[name][0], starts[name]) for name in sorted(sources)]
         return Landing(gather(self.database, self.log, unread, {at.topic for at in lost}), to, lost)
 
     def _land(self, connection: Connection, id: int, new: Sequence[Generation], landing: Landing) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batch_layer import gathering
-from batch_layer.gathering import Unread
+from batch_layer.gathering import UnreadRange
 from master_log.kafka.brokers import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.catalog import lookup, versions
@@ -56,7 +56,7 @@ def gather(database: Database, log: Callable[[], MasterLog], id: int) -> None:
         unread = []
         for name, source in sorted(sources.items()):
             start = progress.starts(connection, [name])
-            unread.append(Unread(source, progress.read(connection, [name]), start, start))
+            unread.append(UnreadRange(source, progress.read(connection, [name]), start, start))
     if not unread:
         return
     gathered = gathering.gather(database, log, unread, {source.topic for source in sources.values()})

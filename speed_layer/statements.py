@@ -19,7 +19,7 @@ from serving_layer.postgres.copying import Rows, batches
 from serving_layer.postgres.database import Connection
 from serving_layer.promise.event_ids import IdLookup, has_copies, in_order
 from serving_layer.promise.micro_batch import maintained
-from serving_layer.promise.quarantine import Bad, bad_among
+from serving_layer.promise.quarantine import BadRecords, bad_among
 from view_algebra import fuse, rows
 from view_algebra.compiled import CellTable, Fused, Source
 from view_algebra.formats import Decoding, decodings
@@ -43,7 +43,7 @@ class Effect:
     """
 
     staged: Sequence[Staged]
-    bad: Bad | None
+    bad: BadRecords | None
     newest: datetime | None
     by_partition: Mapping[int, int] = field(default_factory=dict)
     ids: IdLookup | None = None

@@ -23,7 +23,7 @@ from serving_layer.postgres.phases import Timer
 from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import event_ids, history, progress, quarantine
 from serving_layer.promise.event_ids import IdLookup
-from serving_layer.promise.quarantine import Bad
+from serving_layer.promise.quarantine import BadRecords
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class MicroBatch:
     range: OffsetRange
     cell_tables: frozenset[str]
     staged: Sequence[cells.Staged]
-    bad: Bad | None
+    bad: BadRecords | None
     newest: datetime | None
     tails: Tails = field(default_factory=dict)
     ids: IdLookup | None = None
@@ -61,7 +61,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Fed:
+class MaintainedTable:
     """A table of cells that a query maintains, of a generation that is building or live.
 
     stamp: the view's newest generation, written to every merged cell
@@ -137,7 +137,7 @@ def contiguity(reached: Offsets, range: OffsetRange) -> Outcome:
     return Outcome.NOT_CONTIGUOUS
 
 
-def maintained(connection: Connection, query: str) -> list[Fed]:
+def maintained(connection: Connection, query: str) -> list[MaintainedTable]:
     """The tables of the building and live generations that a query's micro-batches merge into now.
 
     They are ordered by generation, so two transactions never wait for each other.
@@ -158,4 +158,4 @@ def maintained(connection: Connection, query: str) -> list[Fed]:
         .where(cell_table.c.query == query, generation.c.state.in_([GenerationState.BUILDING, GenerationState.LIVE]))
         .order_by(generation.c.id, cell_table.c.name)
     )
-    return [Fed(*row) for row in rows]
+    return [MaintainedTable(*row) for row in rows]

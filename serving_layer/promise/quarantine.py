@@ -82,7 +82,7 @@ class BadRecord:
 
 
 @dataclass(frozen=True)
-class Bad:
+class BadRecords:
     """Bad records of a source on their way into quarantine: rows in the order of `COLUMNS`, and numbers by reason."""
 
     source: str
@@ -100,7 +100,7 @@ _STAGED = """CREATE TEMPORARY TABLE IF NOT EXISTS staged_bad (
 ) ON COMMIT DELETE ROWS"""
 
 
-def bad_among(records: DataFrame, source: Source) -> Bad:
+def bad_among(records: DataFrame, source: Source) -> BadRecords:
     """The bad records among parsed ones, gathered as a stream. Those beyond the source's bound are only counted."""
     import pyarrow as pa
 
@@ -112,17 +112,17 @@ def bad_among(records: DataFrame, source: Source) -> Bad:
             whose = [pa.array([name] * batch.num_rows, pa.string()) for name in (source.name, source.topic)]
             rows.add(pa.table([*whose, *batch.columns], list(COLUMNS)))
         counts.update(batch.column("kafka_error").to_pylist())
-    return Bad(source.name, source.topic, rows, counts)
+    return BadRecords(source.name, source.topic, rows, counts)
 
 
-def stage(connection: Connection, bad: Bad | None) -> None:
+def stage(connection: Connection, bad: BadRecords | None) -> None:
     """Sends records to a temporary table. It takes no lock, so a process that freezes here blocks nobody."""
     if bad is not None and bad.counts:
         cells.run(connection, _STAGED)
         cells.copy(connection, "staged_bad", bad.rows)
 
 
-def write(connection: Connection, bad: Bad | None) -> None:
+def write(connection: Connection, bad: BadRecords | None) -> None:
     """Stores and counts staged records, in the transaction that moves progress past them."""
     if bad is not None and bad.counts:
         named = ", ".join(f'"{column}"' for column in COLUMNS)
