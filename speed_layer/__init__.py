@@ -25,7 +25,7 @@ The objects that carry it out, each with the state that it changes:
     Member        a source in a run: its position, its current commit, its failure         member.py
     Flow          the phases of a member's micro-batches up to the commit (frozen)         flow.py
     Assumptions   the state that micro-batches are computed for, while it may change       flow.py
-    Running       the ranges of a source that are being computed, with their jobs          jobs.py
+    RunningRanges the ranges of a source that are being computed, with their jobs          jobs.py
     Commit        one micro-batch on its way into Postgres                                 commit.py
     Planner       makes and finds the plans for the micro-batches of one run (frozen)      planner.py
     KeptPlans     the plans of a source, kept from one run to the next                     planner.py

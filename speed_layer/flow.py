@@ -34,7 +34,7 @@ from serving_layer.postgres.phases import Timer
 from serving_layer.promise import event_ids, skipping
 from serving_layer.promise.event_ids import IdLookup
 from serving_layer.promise.micro_batch import MicroBatch
-from speed_layer.jobs import Running
+from speed_layer.jobs import RunningRanges
 from speed_layer.planner import Planner
 from speed_layer.position import Span, StartAgain
 from speed_layer.records import FEW, Records
@@ -103,7 +103,7 @@ class Flow:
     membership: Membership
     assumptions: Assumptions
     planner: Planner
-    running: Running
+    running: RunningRanges
 
     def look_ahead(self, span: Span, raw: DataFrame) -> None:
         """Updates the statements if other tables of cells are maintained now, and prepares the announced ones.

@@ -35,7 +35,7 @@ ASKED_AT_ONCE = 2
 
 
 @dataclass(frozen=True)
-class Question:
+class LogQuestion:
     """A question to the log: the greatest timestamps of a topic's records in `[since, below)`.
 
     begins: the first offsets of the log, in case it has to be created
@@ -47,7 +47,7 @@ class Question:
     begins: Offsets
 
 
-def at_progress(connection: Connection, source: Source) -> tuple[Position, Question | None]:
+def at_progress(connection: Connection, source: Source) -> tuple[Position, LogQuestion | None]:
     """The position at a source's progress, and the question for the log times it lacks.
 
     There is no question if no maintained expression reads log times.
@@ -62,13 +62,13 @@ def at_progress(connection: Connection, source: Source) -> tuple[Position, Quest
     if not below:
         return position, None
     topic_id = progress.queries(connection)[source.name].topic_id
-    return position, Question(topic_id, below, since, progress.begins(connection, source.topic))
+    return position, LogQuestion(topic_id, below, since, progress.begins(connection, source.topic))
 
 
 class Inquiry:
     """Asks the log one question, in a thread, until it is closed."""
 
-    def __init__(self, resources: Resources, source: Source, question: Question) -> None:
+    def __init__(self, resources: Resources, source: Source, question: LogQuestion) -> None:
         self.question = question
         self._resources, self._source = resources, source
         self._jobs = Jobs(resources.spark)

@@ -106,7 +106,7 @@ class Jobs:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningRanges:
     """The ranges that one source is computing, with their Spark jobs. Several threads use it."""
 
     _ranges: list[tuple[OffsetRange, Jobs]] = field(default_factory=list)

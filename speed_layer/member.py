@@ -29,7 +29,7 @@ from speed_layer.commit import Commit
 from speed_layer.continuity import check_topic
 from speed_layer.endless import TooLong
 from speed_layer.flow import Assumptions, Flow, Membership, read_skipped
-from speed_layer.jobs import Running
+from speed_layer.jobs import RunningRanges
 from speed_layer.planner import KeptPlans, Planner, Preparation
 from speed_layer.plans import COMPILED, INTERPRETED
 from speed_layer.position import Position, Span, StartAgain
@@ -67,7 +67,7 @@ class Member:
         self.position = Position(offsets, tails, start.log_times)
         check_topic(resources.brokers, source, self._topic_id, offsets, tails)
         self.assumptions = Assumptions(statements, read_skipped(resources, source), resources.schemas.of(source.topic))
-        self.running, self.preparation, self._plans = Running(), Preparation(source), KeptPlans()
+        self.running, self.preparation, self._plans = RunningRanges(), Preparation(source), KeptPlans()
         self._commit: Commit | None = None
         self._committing: Future[None] | None = None
         self._raised: BaseException | None = None

@@ -4,7 +4,7 @@
     backlog    `SpeedLayer`    the records it has to read
     trouble    `Judge`         its failures, and its reasons not to run. `SpeedLayer` ends its hang
     bound      `Judge`         the bound of its micro-batches, which `Runs` restores if the query joins a shared run
-    apart      `Runs`          the time until it may share a run again
+    separation `Runs`          the time until it may share a run again
 
 `SpeedLayer` begins members, `Runs` puts them into runs, and ends both. All three work in one thread, and each may take
 the fence from a query or put off its next try (`not_before`). The heartbeat's thread reads the fence.
@@ -133,7 +133,7 @@ class Bound:
 
 
 @dataclass
-class Apart:
+class Separation:
     """The time until which a query that left a shared run stays alone."""
 
     until: float = 0.0
@@ -165,12 +165,12 @@ class Query:
     backlog: Backlog = field(default_factory=Backlog)
     trouble: Trouble = field(default_factory=Trouble)
     bound: Bound = field(default_factory=Bound)
-    apart: Apart = field(default_factory=Apart)
+    separation: Separation = field(default_factory=Separation)
 
     def may_share(self, now: float) -> bool:
         """True if it may share a run: it is small, keeps up, and has left its failures behind."""
         behind = self.backlog.behind
-        well = not self.trouble.failures and now >= self.apart.until and not (self.bound.halvings and behind)
+        well = not self.trouble.failures and now >= self.separation.until and not (self.bound.halvings and behind)
         return well and not self.backlog.busy and behind <= FAR_BEHIND
 
     def forget_inquiry(self) -> None:

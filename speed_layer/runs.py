@@ -125,7 +125,7 @@ class Runs:
             self._judge_run(queries, run.failure())
         elif run.shared:
             for query, _, _ in failed:
-                query.apart.extend(self.clock())
+                query.separation.extend(self.clock())
             self.begin()  # the others, before the judge asks questions and waits for the answers
         for query, member, failure in failed:
             self.judge.decide(query, failure, member)
@@ -182,7 +182,7 @@ class Runs:
             self._failures += 1
             if self._failures >= SHARED_FAILURES:
                 for query in queries:
-                    query.apart.extend(self.clock())
+                    query.separation.extend(self.clock())
 
     def _is_lost(self, query: Query) -> bool:
         """True if its topic is gone, which the judge waits for, or no longer holds the records that come next."""
@@ -203,7 +203,7 @@ class Runs:
             self._failures, self._delay = 0, 0.0
         if busy := [query for query in queries if query.backlog.busy]:
             for query in busy:
-                query.apart.extend(self.clock())
+                query.separation.extend(self.clock())
             self._stop(run, queries)
 
     def _end_runs_to_merge(self) -> None:

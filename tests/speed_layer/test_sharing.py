@@ -16,7 +16,7 @@ from master_log.kafka.brokers import Brokers
 from master_log.kafka.fetching import Epochs, LeaderChanged
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.promise import progress
-from speed_layer.jobs import Running
+from speed_layer.jobs import RunningRanges
 from speed_layer.run import AT_ONCE
 from tests.fix_lamina import PATIENCE, Deployed
 
@@ -305,18 +305,18 @@ def test_a_stopped_run_computes_no_further_member(deployed: Deployed, monkeypatc
     apply(deployed, *names)
     send(deployed, range(10), *names)
     computing: list[str] = []
-    cancelled, cancel = threading.Event(), Running.cancel
+    cancelled, cancel = threading.Event(), RunningRanges.cancel
 
     def wait_for_the_end(point: str) -> None:
         if point == "before computing":
             computing.append(point)
             cancelled.wait(PATIENCE)
 
-    def cancel_and_tell(running: Running) -> None:
+    def cancel_and_tell(running: RunningRanges) -> None:
         cancel(running)
         cancelled.set()
 
-    monkeypatch.setattr(Running, "cancel", cancel_and_tell)
+    monkeypatch.setattr(RunningRanges, "cancel", cancel_and_tell)
     deployed.deployment.at = wait_for_the_end
     with deployed.speed():
         deployed.until(lambda: len(computing) == AT_ONCE, "as many members as can are computing")
