@@ -18,7 +18,7 @@ from interchange.files import ISO, BadLine, Line, format_of, lines, records
 from interchange.json_values import columns
 from interchange.judgements import NOT_UTF8, Rules
 from interchange.opening import seekable
-from interchange.undeclared import UndeclaredFields
+from interchange.undeclared import UndeclaredCounter
 from interchange.writers import NO_SCHEMAS, WriterSchemas, key_of, value_of
 from master_log.kafka.brokers import Brokers
 from master_log.kafka.producer import NotTaken, Producer
@@ -180,7 +180,7 @@ def _key_fields(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]
 
 def _checked(file: str, source: Source, file_lines: Iterator[Line], encode: Encode, options: Options) -> int:
     """Reads the whole file and returns its number of records. Raises LaminaError if it must not be sent."""
-    tally, total, undeclared = Tally(), 0, UndeclaredFields(columns(source))
+    tally, total, undeclared = Tally(), 0, UndeclaredCounter(columns(source))
     try:
         for line in file_lines:
             total += 1
@@ -351,7 +351,7 @@ def _headers(line: Line) -> list[tuple[str, bytes]]:
     return [(PROBLEM_HEADER, f"lamina ingest: {line.problem}".encode()[:_REASON_BYTES])]
 
 
-def _not_declared(file: str, source: Source, undeclared: UndeclaredFields) -> LaminaError:
+def _not_declared(file: str, source: Source, undeclared: UndeclaredCounter) -> LaminaError:
     fields = undeclared.fields()
     more = f"\n… and {len(fields) - SHOWN} more." if len(fields) > SHOWN else ""
     are = "1 field is" if len(fields) == 1 else f"{len(fields)} fields are"

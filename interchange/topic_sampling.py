@@ -166,7 +166,7 @@ def _refuse_schemas(topic: str, sample: Sample) -> None:
 
 
 @dataclass(frozen=True)
-class Unframed:
+class UnframedRecords:
     """Keys and values of records without their frames.
 
     format, key_format: the formats of values and keys, or None for keys without a frame
@@ -179,7 +179,7 @@ class Unframed:
     types: Mapping[str, Type]
 
 
-def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Unframed | None:
+def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> UnframedRecords | None:
     """Decodes records of a topic by the registry's schemas. Returns None if most of them have no frame."""
     values = [value for _, value in pairs if value is not None]
     if 2 * sum(value.startswith(b"\0") for value in values) <= len(values):  # some may be bad
@@ -208,7 +208,7 @@ def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Un
     with suppress(NoText):
         types = _types(newest, next(value for value in reversed(values) if schemas.get(_id(value) or "") == newest))
     decoded = [(_text(key_format or "bytes", key, schemas), _text(format, value, schemas)) for key, value in pairs]
-    return Unframed(decoded, format, key_format, types)
+    return UnframedRecords(decoded, format, key_format, types)
 
 
 def _types(schema: Schema, value: bytes) -> Mapping[str, Type]:

@@ -27,7 +27,7 @@ _OF_EVENTS = words("op source")
 
 
 @dataclass(frozen=True)
-class Undeclared:
+class UndeclaredField:
     """An undeclared field, in `records` of the `of` sampled records, and the column that it may mean."""
 
     field: str
@@ -40,7 +40,7 @@ class Undeclared:
         return f"{self.field} is not declared, in {self.records:,} of {self.of:,} records{near}"
 
 
-class UndeclaredFields:
+class UndeclaredCounter:
     """Counts the undeclared fields of records."""
 
     def __init__(self, declared: Mapping[str, Type]) -> None:
@@ -66,19 +66,21 @@ class UndeclaredFields:
                 self._counted[field] += 1
                 self._always_with[field] = self._always_with.get(field, set(self._declared)) & present
 
-    def fields(self) -> list[Undeclared]:
+    def fields(self) -> list[UndeclaredField]:
         """The undeclared fields, the most frequent first."""
         paths = list(_paths(self._declared))
 
         def meant(field: str) -> str | None:
             return _meant(field, (path for path in paths if path not in self._always_with[field]))
 
-        return [Undeclared(field, count, self._records, meant(field)) for field, count in self._counted.most_common()]
+        return [
+            UndeclaredField(field, count, self._records, meant(field)) for field, count in self._counted.most_common()
+        ]
 
 
-def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> list[Undeclared]:
+def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> list[UndeclaredField]:
     """The undeclared fields of raw records. A record that is not a JSON object has none."""
-    undeclared = UndeclaredFields(declared)
+    undeclared = UndeclaredCounter(declared)
     for raw in values:
         try:
             value = json.loads(raw or b"")

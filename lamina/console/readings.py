@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from interchange.undeclared import Undeclared
+from interchange.undeclared import UndeclaredField
 from lamina.console.charts import sparkline
 from master_log.connections.unavailable import KafkaUnavailable
 from master_log.offsets import Offsets
@@ -55,7 +55,7 @@ class Reading:
     rates: dict[str, float]
     alarms: list[str] | None
     missing: list[Missing]
-    undeclared: Mapping[str, list[Undeclared]] = field(default_factory=dict)
+    undeclared: Mapping[str, list[UndeclaredField]] = field(default_factory=dict)
 
     @property
     def remarks(self) -> list[str]:

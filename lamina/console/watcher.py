@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
-from interchange.undeclared import Undeclared
+from interchange.undeclared import UndeclaredField
 from lamina.console.readings import Missing, Reading, missing_server, missing_speed_layer
 from lamina.console.threads import in_thread
 from lamina.operations.deployment import Deployment
@@ -92,7 +92,7 @@ class Watch:
         self._postgres: Question[Overview] = Question(self._overview, EVERY, clock)
         self._kafka: Question[Offsets] = Question(self._ends, EVERY, clock)
         self._alarms: Question[list[str]] = Question(self._read_alarms, ALARMS_EVERY, clock)
-        self._fields: Question[dict[str, list[Undeclared]]] = Question(self._read_fields, FIELDS_EVERY, clock)
+        self._fields: Question[dict[str, list[UndeclaredField]]] = Question(self._read_fields, FIELDS_EVERY, clock)
         self._counted: deque[tuple[float, dict[str, int]]] = deque(maxlen=RATE_OVER + 1)
         self._listeners = 0
         self._running: asyncio.Task[None] | None = None
@@ -238,7 +238,7 @@ class Watch:
     def _read_alarms(self) -> list[str]:
         return statuses.read_alarms(self._deployment)
 
-    def _read_fields(self) -> dict[str, list[Undeclared]]:
+    def _read_fields(self) -> dict[str, list[UndeclaredField]]:
         return statuses.undeclared_fields(self._deployment) if self._deployment.brokers.listening() else {}
 
 

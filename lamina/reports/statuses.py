@@ -23,7 +23,7 @@ from serving_layer.promise import progress
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from interchange.undeclared import Undeclared
+    from interchange.undeclared import UndeclaredField
     from master_log.kafka.brokers import Brokers, Retention
     from master_log.kafka.transactions import OpenTransaction
 
@@ -154,7 +154,7 @@ def tables_of(query: str) -> set[str]:
         return set()
 
 
-def undeclared_fields(deployment: Deployment, of: Collection[str] | None = None) -> dict[str, list[Undeclared]]:
+def undeclared_fields(deployment: Deployment, of: Collection[str] | None = None) -> dict[str, list[UndeclaredField]]:
     """The undeclared fields of each source among its newest records, as far as the brokers answer.
 
     A field that another source of the topic declares is left out, unless it may be a mistyped column of this source.
@@ -191,7 +191,7 @@ def _is_declared(fields: JsonFields, values: Iterable[bytes | None]) -> bool:
 
 def _in_samples(
     deployment: Deployment, declared: Mapping[str, JsonFields], samples: Mapping[str, Sequence[bytes | None]]
-) -> dict[str, list[Undeclared]]:
+) -> dict[str, list[UndeclaredField]]:
     """The undeclared fields in samples. A field that another source of the topic declares is left out, unless it may be
     a mistyped column.
     """

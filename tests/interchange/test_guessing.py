@@ -27,7 +27,7 @@ from interchange.judgements import Rules
 from interchange.opening import seekable
 from interchange.sampling import LARGEST, GuessedField, Sample, accepted, file_sample
 from interchange.topic_sampling import topic_sample
-from interchange.undeclared import UndeclaredFields
+from interchange.undeclared import UndeclaredCounter
 from lamina.authoring.first_catalog import Proposal, proposal
 from master_log.kafka.brokers import Brokers
 from tests.fix_services import Topic
@@ -60,7 +60,7 @@ def problems(path: Path, source: Source) -> list[str | None]:
     """The source's reason for each bad record of a file."""
     with seekable(str(path), io.BytesIO()) as content:
         result = lines(content, str(path), format_of(str(path), None), Rules.of(source), LARGEST)
-        undeclared, errors = UndeclaredFields(Rules.of(source).columns), []
+        undeclared, errors = UndeclaredCounter(Rules.of(source).columns), []
         for line in result:
             errors.append(line.problem)
             if line.problem is None:
