@@ -68,7 +68,7 @@ def token_for(host: str, names: Collection[str], home: Path) -> str | None:
 
 
 @dataclass(frozen=True)
-class Guarded:
+class RequestGuard:
     """Refuses foreign names of this host, loads and forms of other sites' pages, and requests without the token.
 
     `names` are the console's names in lower case. `token` is None if everybody who reaches it may read it.

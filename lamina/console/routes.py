@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 from lamina import __version__
 from lamina.console.page_values import PageReader
 from lamina.console.readings import Reading
-from lamina.console.request_guards import Guarded
+from lamina.console.request_guards import RequestGuard
 from lamina.console.threads import for_reader, in_thread
 from lamina.console.watcher import Watch, unforeseen_error
 from lamina.operations.deployment import Deployment
@@ -82,7 +82,7 @@ class Pages:
         ]
         handlers = {404: self._no_page, 405: self._no_method, 413: self._too_long, Exception: self._failed}
         named = frozenset(name.lower() for name in names)
-        return Guarded(Starlette(routes=routes, exception_handlers=handlers), named, token)
+        return RequestGuard(Starlette(routes=routes, exception_handlers=handlers), named, token)
 
     async def _now(self, _: Request) -> Response:
         crowded = MOST_STREAMS if self._watch.listeners >= MOST_STREAMS else None

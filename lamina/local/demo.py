@@ -281,7 +281,7 @@ def _dashboard(deployment: Deployment, traffic: Traffic, counted: int) -> list[A
     return [table, "", f"{sent:,} of {traffic.total:,} invoice lines sent, {left:,} not yet counted", ""]
 
 
-class _Arriving(ProgressColumn):
+class _LinesSent(ProgressColumn):
     """The number of lines that have been sent."""
 
     def __init__(self, traffic: Traffic) -> None:
@@ -301,7 +301,7 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        _Arriving(traffic),
+        _LinesSent(traffic),
         console=output.err,
         disable=not output.err.is_terminal,
     ) as bar:

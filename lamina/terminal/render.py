@@ -229,7 +229,7 @@ def _numeric(text: str) -> bool:
     return not text or text.replace(",", "").replace(".", "", 1).lstrip("-").isdigit()
 
 
-class _Harmless(logging.Formatter):
+class _HarmlessFormatter(logging.Formatter):
     """Formats log lines with control characters escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -241,7 +241,7 @@ def log_to_stderr(console: Console, level: int = logging.INFO) -> None:
     handler = RichHandler(
         console=console, show_path=False, show_level=False, log_time_format="%H:%M:%S", markup=False, highlighter=None
     )
-    handler.setFormatter(_Harmless("%(message)s"))
+    handler.setFormatter(_HarmlessFormatter("%(message)s"))
     logger = logging.getLogger("lamina")
     logger.handlers = [handler]
     logger.setLevel(level)
