@@ -90,7 +90,7 @@ def unwatched(work: Work) -> AbstractContextManager[None]:  # noqa: ARG001 (as `
 
 
 @dataclass(frozen=True)
-class Watch:
+class StallWatch:
     """Watches Spark's process of a command.
 
     spark: returns its session

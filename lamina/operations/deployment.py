@@ -149,7 +149,7 @@ class Deployment:
     @property
     def watching(self) -> Watching:
         """A watch that ends Spark if its computation stands still. It never ends a lent session."""
-        from batch_layer.stalls import Watch, unwatched
+        from batch_layer.stalls import StallWatch, unwatched
 
         if self.lent is not None:
             return unwatched
@@ -160,7 +160,7 @@ class Deployment:
             self.give_up()
             forget()
 
-        return Watch(lambda: self.spark, end, finder(self.settings), self.tell)
+        return StallWatch(lambda: self.spark, end, finder(self.settings), self.tell)
 
     def give_up(self) -> None:
         """Ends Spark at once, together with its computation. A lent session keeps running."""

@@ -72,7 +72,7 @@ class ViewEvent:
 
 
 @dataclass
-class Runs:
+class LineageRuns:
     """The runs of the views of one command. Without a configured receiver, every method does nothing."""
 
     settings: Settings
@@ -157,9 +157,9 @@ _OURS = uuid.uuid5(uuid.NAMESPACE_URL, "lamina://rebuilds")
 
 
 @contextmanager
-def runs(settings: Settings, tell: Callable[[str], None]) -> Iterator[Runs]:
+def runs(settings: Settings, tell: Callable[[str], None]) -> Iterator[LineageRuns]:
     """The runs of one command. They end with the block: COMPLETE, or FAIL with its exception."""
-    of_command = Runs(settings, tell)
+    of_command = LineageRuns(settings, tell)
     try:
         yield of_command
     except BaseException as error:

@@ -48,7 +48,7 @@ def seal(deployment: Deployment, views: Sequence[str], *, leap: bool, by: Schedu
     """Begins a rebuild of these views, or of all if none is named. Returns its id."""
     batch = deployment.batch
     id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
-    runs = lineage_events.Runs(deployment.settings, deployment.tell)
+    runs = lineage_events.LineageRuns(deployment.settings, deployment.tell)
     runs.start(deployment.deployed, lambda: _run_ids(deployment, id))
     runs.close()
     return id
@@ -73,9 +73,9 @@ def abandon(deployment: Deployment, id: int) -> None:
     _resumed_runs(deployment, id).end(LaminaError(Stop.GIVEN_UP.reason))
 
 
-def _resumed_runs(deployment: Deployment, id: int) -> lineage_events.Runs:
+def _resumed_runs(deployment: Deployment, id: int) -> lineage_events.LineageRuns:
     """The runs that `seal` has begun in any process."""
-    runs = lineage_events.Runs(deployment.settings, deployment.tell)
+    runs = lineage_events.LineageRuns(deployment.settings, deployment.tell)
     runs.resume(deployment.deployed, lambda: _run_ids(deployment, id))
     return runs
 

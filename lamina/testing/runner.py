@@ -23,7 +23,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 
 from batch_layer.rebuild import BatchLayer
-from batch_layer.stalls import Watch, Work
+from batch_layer.stalls import StallWatch, Work
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.settings import Settings
 from lamina.spark.spark_session import kill, session
@@ -137,7 +137,7 @@ class Runner:
 
     def run_watched(self, fixture: Fixture, tell: Callable[[str], None]) -> list[Compared]:
         """Runs one test in all ways. If Spark stands still, ends it and raises `Stalled`."""
-        with Watch(lambda: self.spark, kill, _no_record, tell)(Work(fixture.name, {})):
+        with StallWatch(lambda: self.spark, kill, _no_record, tell)(Work(fixture.name, {})):
             return self.run(fixture)
 
     def run(self, fixture: Fixture) -> list[Compared]:

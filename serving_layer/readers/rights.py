@@ -61,7 +61,7 @@ def settings(database: str, owner: str, analyst: str, limits: Limits, *, files: 
 
 
 @dataclass(frozen=True)
-class Setting:
+class RoleSetting:
     """A foreign setting that sessions of a role begin with.
 
     value: None if one of ours is missing
@@ -76,7 +76,7 @@ class Setting:
         return f"{self.name} = {self.value or 'the default'}"
 
 
-def foreign_settings(connection: Connection, role: str) -> list[Setting]:
+def foreign_settings(connection: Connection, role: str) -> list[RoleSetting]:
     """The settings of the readers' role that Lamina did not set.
 
     Anyone with the role's login can change them (`ALTER ROLE … SET`), and Postgres cannot forbid it. Settings that only
@@ -96,14 +96,14 @@ def foreign_settings(connection: Connection, role: str) -> list[Setting]:
     ).all()
     here = {row.name: row.value for row in rows if not row.everywhere}
     foreign = [
-        Setting(row.name, row.value, row.everywhere)
+        RoleSetting(row.name, row.value, row.everywhere)
         for row in rows
         if row.everywhere or OF_THE_ROLE.get(row.name) != row.value
     ]
-    return foreign + [Setting(name, None, everywhere=False) for name in OF_THE_ROLE if name not in here]
+    return foreign + [RoleSetting(name, None, everywhere=False) for name in OF_THE_ROLE if name not in here]
 
 
-def reset_settings(connection: Connection, role: str, foreign: Sequence[Setting]) -> None:
+def reset_settings(connection: Connection, role: str, foreign: Sequence[RoleSetting]) -> None:
     """Restores our settings of a role."""
     database = quoted(str(connection.execute(text("SELECT current_database()")).scalar_one()))
     for setting in foreign:
