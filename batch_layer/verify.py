@@ -21,7 +21,7 @@ from master_log.log import MasterLog
 from master_log.offsets import OffsetRange
 from serving_layer.catalog import definitions
 from serving_layer.catalog.deployed import deployed
-from serving_layer.postgres.copying import Rows, batches
+from serving_layer.postgres.copying import CopyRows, batches
 from serving_layer.postgres.database import Database
 from serving_layer.promise import progress
 from serving_layer.promise.overwriting import DOUBLE_TOLERANCE, ROUNDING
@@ -76,7 +76,7 @@ def verify(
         definition = definitions.get(connection, receipt.definition, receipt.view)
     _read_records(database, log, brokers, receipt, definition)
     select_all(spark, definition.views.values(), receipt.since, receipt.clock)
-    view, rows = definition.views[receipt.view], Rows()
+    view, rows = definition.views[receipt.view], CopyRows()
     with database.begin() as connection:
         now = deployed(connection).views
     tables = [table for name in definition.views if name in now for table in now[name].cell_tables]

@@ -17,7 +17,7 @@ from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output
 from serving_layer.postgres.cells import copy
-from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.copying import CopyRows
 
 AT_MOST, FEWER_AT_MOST = 1.1, 0.5
 """Largest shares of the raw rows' time: with about as many cells as orders, and with fewer cells."""
@@ -114,7 +114,7 @@ def copy_raw_rows(opened: Deployment) -> None:
 
 
 def _load(opened: Deployment, table: str, columns: list[str], rows) -> None:  # type: ignore[no-untyped-def]
-    rows_to_copy = Rows()
+    rows_to_copy = CopyRows()
     rows_to_copy.add(rows)
     with opened.database.begin() as connection:
         copy(connection, f"public.{table} ({', '.join(columns)})", rows_to_copy)

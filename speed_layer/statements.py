@@ -14,8 +14,8 @@ import pyarrow.compute
 from master_log.reading.kafka_reader import named_in, parsed, selected
 from master_log.reading.log_times import RAW_LOG_TIME
 from serving_layer.catalog import versions
-from serving_layer.postgres.cells import Staged
-from serving_layer.postgres.copying import Rows, batches
+from serving_layer.postgres.cells import StagedCells
+from serving_layer.postgres.copying import CopyRows, batches
 from serving_layer.postgres.database import Connection
 from serving_layer.promise.event_ids import IdLookup, has_copies, in_order
 from serving_layer.promise.micro_batch import maintained
@@ -42,7 +42,7 @@ class Effect:
     ids: the result of the look-up, if the source has ids
     """
 
-    staged: Sequence[Staged]
+    staged: Sequence[StagedCells]
     bad: BadRecords | None
     newest: datetime | None
     by_partition: Mapping[int, int] = field(default_factory=dict)
@@ -200,7 +200,7 @@ class Result:
     some_bad: there are bad records
     """
 
-    staged: Staged
+    staged: StagedCells
     some_bad: bool
     newest: datetime | None
     by_partition: Mapping[int, int]
@@ -208,7 +208,7 @@ class Result:
 
 def result_of(fused: Fused, statement: DataFrame) -> Result:
     """Runs a fused statement."""
-    rows, some_bad, newest = Rows(), False, None
+    rows, some_bad, newest = CopyRows(), False, None
     by_partition: dict[int, int] = {}
     names = [column.name for column in fused.columns]
     for batch in batches(statement):
@@ -221,7 +221,7 @@ def result_of(fused: Fused, statement: DataFrame) -> Result:
         latest: datetime | None = pyarrow.compute.max(table.column("newest")).as_py()
         newest = max((time for time in (newest, latest) if time is not None), default=None)
         rows.add(table.select(names))
-    staged = Staged(ddl=fused.staged, table=fused.table, rows=rows, read=fused.read)
+    staged = StagedCells(ddl=fused.staged, table=fused.table, rows=rows, read=fused.read)
     return Result(staged, some_bad, newest, by_partition)
 
 

@@ -179,14 +179,14 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedCells:
     """A table of cells with partials that two versions share: the old version's table, and the shared columns."""
 
     old: str
     columns: CellColumns
 
 
-def shared(new: Version, old: Version) -> dict[str, Shared]:
+def shared(new: Version, old: Version) -> dict[str, SharedCells]:
     """The partials that two versions of a view compute alike, over the same records and keys, by new table."""
     by_table = {}
     for table in (table for table in new.view.cell_tables if table.kind == "aggregate"):
@@ -197,7 +197,7 @@ def shared(new: Version, old: Version) -> dict[str, Shared]:
                 retained = table.retained or other.retained or None
                 longer = min(t.longer for t in (table, other) if t.retained) if retained else 0
                 exact = ("",) * len(alike)  # a partial with rounding noise is never shared
-                by_table[table.name] = Shared(other.name, CellColumns(keys, alike, exact, retained, longer))
+                by_table[table.name] = SharedCells(other.name, CellColumns(keys, alike, exact, retained, longer))
     return by_table
 
 

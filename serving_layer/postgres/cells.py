@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, CursorResult, select
 
 from serving_layer.postgres.bookkeeping import cell_table
-from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.copying import CopyRows
 from view_algebra.compiled import CellTable
 
 ESTIMATED = """\
@@ -47,7 +47,7 @@ def columns_of(connection: Connection, name: str) -> CellColumns:
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedCells:
     """Cells on their way into Postgres: one COPY, read by the merges of several tables of cells.
 
     ddl: creates the temporary table if it does not exist
@@ -57,7 +57,7 @@ class Staged:
 
     ddl: str
     table: str
-    rows: Rows
+    rows: CopyRows
     read: Mapping[str, str]
 
 
@@ -76,13 +76,13 @@ def create(connection: Connection, ddl: str, name: str) -> None:
     run(connection, ddl.replace("{table}", name))
 
 
-def stage(connection: Connection, staged: Staged) -> None:
+def stage(connection: Connection, staged: StagedCells) -> None:
     """Copies cells into the session's temporary table, creating it if needed. The commit empties it."""
     run(connection, staged.ddl)
     copy(connection, staged.table, staged.rows)
 
 
-def copy(connection: Connection, table: str, rows: Rows) -> None:
+def copy(connection: Connection, table: str, rows: CopyRows) -> None:
     """Copies rows into `table`, which may end with a list of columns."""
     if rows.size == 0:
         return

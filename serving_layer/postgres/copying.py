@@ -24,11 +24,11 @@ BINARY = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 """The header of rows in the binary format. The trailer is optional."""
 
 
-class Rows:
+class CopyRows:
     r"""Rows in a format of COPY, readable repeatedly. Many rows are kept in a file.
 
     >>> import pyarrow as pa
-    >>> rows = Rows()
+    >>> rows = CopyRows()
     >>> rows.add(pa.table({"a": [1, None], "b": ["x", ""]}))
     >>> rows.file().read()
     b'1,"x"\n,""\n'

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from serving_layer.postgres.bookkeeping import ids as ids_table
 from serving_layer.postgres.bookkeeping import progress, query
 from serving_layer.postgres.cells import copy, run
-from serving_layer.postgres.copying import Rows, batches, raw_bytes
+from serving_layer.postgres.copying import CopyRows, batches, raw_bytes
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ class IdLookup:
 
     copies: pa.Table
     duplicates: int
-    fresh: Rows
+    fresh: CopyRows
     periods: Sequence[Period]
-    lesser: Rows
+    lesser: CopyRows
     conflicts: int
     newest: Mapping[int, int]
     horizon: int | None
@@ -157,7 +157,7 @@ def ids_below_cut(source: Source, records: DataFrame, now: int) -> IdLookup:
         if within is None
         else _length(within, 0, 0 if horizon is None else min(now, max(newest.values())) - horizon)
     )
-    fresh, duplicates, beginnings = Rows(format="binary"), 0, set[int]()
+    fresh, duplicates, beginnings = CopyRows(format="binary"), 0, set[int]()
     for batch in batches(spark.sql(_LEAST.format(ids=source.ids))):
         ids = _as_bytes(pa.Table.from_batches([batch]))
         duplicates += pc.sum(ids["more"]).as_py() or 0
@@ -167,7 +167,7 @@ def ids_below_cut(source: Source, records: DataFrame, now: int) -> IdLookup:
         fresh.add(recent.drop_columns("more").append_column("begins", begins))
     periods = [_period(begin, length) for begin in beginnings]
     none = pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
-    return IdLookup(none, duplicates, fresh, periods, Rows(format="binary"), 0, newest, horizon)
+    return IdLookup(none, duplicates, fresh, periods, CopyRows(format="binary"), 0, newest, horizon)
 
 
 def stage(connection: Connection, lookup: IdLookup | None) -> None:
@@ -339,7 +339,7 @@ def _before(some: pa.Table, others: pa.Table) -> np.ndarray:
     return before
 
 
-def _rows(table: pa.Table) -> Rows:
-    rows = Rows(format="binary")
+def _rows(table: pa.Table) -> CopyRows:
+    rows = CopyRows(format="binary")
     rows.add(table)
     return rows

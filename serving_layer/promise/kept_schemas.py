@@ -63,7 +63,7 @@ def keep(connection: Connection, topic: str, ask_again: int, fetched: Schemas) -
 
 
 @dataclass(frozen=True)
-class Listed:
+class NamedSchema:
     """A schema named by records of a source.
 
     kind: None if the registry had none, which makes `bad_records` bad
@@ -77,7 +77,7 @@ class Listed:
     bad_records: int
 
 
-def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
+def listed(connection: Connection, names: Collection[str] = ()) -> list[NamedSchema]:
     """The kept schemas of these sources, or of all deployed ones."""
     schemas = []
     for name, source in sources(connection).items():
@@ -93,7 +93,7 @@ def listed(connection: Connection, names: Collection[str] = ()) -> list[Listed]:
         order = (func.length(schema.c.id), schema.c.id)
         for row in connection.execute(select(schema).where(*mine).order_by(*order)):
             id, kind = (f"above {row.text}", None) if row.id == frames.ABOVE else (row.id, row.kind)
-            schemas.append(Listed(name, row.ask_again, id, kind, row.kept_at, 0 if kind else bad.get(row.id, 0)))
+            schemas.append(NamedSchema(name, row.ask_again, id, kind, row.kept_at, 0 if kind else bad.get(row.id, 0)))
     return schemas
 
 

@@ -42,7 +42,7 @@ class MicroBatch:
     fence: int
     range: OffsetRange
     cell_tables: frozenset[str]
-    staged: Sequence[cells.Staged]
+    staged: Sequence[cells.StagedCells]
     bad: BadRecords | None
     newest: datetime | None
     tails: Tails = field(default_factory=dict)

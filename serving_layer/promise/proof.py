@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.lookup import Generation
-from serving_layer.catalog.versions import Shared
+from serving_layer.catalog.versions import SharedCells
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import proof, view
 from serving_layer.postgres.cells import CellColumns
@@ -60,11 +60,11 @@ def prove(connection: Connection, generation: int) -> Proof | None:
             return None
         shared = tuple(name for table in alike.values() for name in table.columns.partials)
         return replace(_compare(connection, new, old, alike), shared=shared)
-    whole = {name: Shared(name, cells.columns_of(connection, name)) for name in new.tables}
+    whole = {name: SharedCells(name, cells.columns_of(connection, name)) for name in new.tables}
     return _compare(connection, new, old, whole)
 
 
-def _compare(connection: Connection, new: Generation, old: Generation, tables: Mapping[str, Shared]) -> Proof:
+def _compare(connection: Connection, new: Generation, old: Generation, tables: Mapping[str, SharedCells]) -> Proof:
     """Compares the shared columns of two generations. `tables` has them for each table of the new one."""
     compared, differing = 0, 0
     examples: list[dict[str, Any]] = []

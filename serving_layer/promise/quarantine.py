@@ -20,7 +20,7 @@ from master_log.offsets import TopicPartition
 from serving_layer.catalog.deployed import sources
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import bad_count, progress, quarantine
-from serving_layer.postgres.copying import Rows, batches
+from serving_layer.postgres.copying import CopyRows, batches
 from serving_layer.postgres.database import Database
 from view_algebra.compiled import NULLED, Source
 from view_algebra.records.quarantined import LONGEST_KEPT, quarantined
@@ -87,7 +87,7 @@ class BadRecords:
 
     source: str
     topic: str
-    rows: Rows
+    rows: CopyRows
     counts: Mapping[str, int]
 
 
@@ -106,7 +106,7 @@ def bad_among(records: DataFrame, source: Source) -> BadRecords:
 
     from master_log.reading.kafka_reader import selected  # imports PySpark
 
-    rows, counts, most = Rows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)
+    rows, counts, most = CopyRows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)
     for batch in batches(selected(records, "records", quarantined(source)), at_most=AT_A_TIME):
         if rows.size < most:
             whose = [pa.array([name] * batch.num_rows, pa.string()) for name in (source.name, source.topic)]

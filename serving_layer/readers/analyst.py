@@ -182,7 +182,7 @@ def select(
 
 
 @dataclass(frozen=True)
-class Below:
+class PartitionCut:
     """A view and a partition of one of its sources: the view counts every record from `first` on below `offset`."""
 
     view: str
@@ -202,7 +202,7 @@ class Answer:
     columns: Sequence[str]
     rows: Sequence[Row]
     more: bool
-    below: Sequence[Below]
+    below: Sequence[PartitionCut]
 
 
 def answer(url: str, query: str, views: Collection[str], limit: int, statement: Statement) -> Answer:
@@ -215,7 +215,7 @@ def answer(url: str, query: str, views: Collection[str], limit: int, statement: 
             fitting, more = _fitting(rows, limit)
         with connection.cursor() as offsets:
             offsets.execute(_BELOW, {"views": list(views)})
-            below = [Below(*row) for row in offsets]
+            below = [PartitionCut(*row) for row in offsets]
     return Answer(columns, fitting, more, below)
 
 

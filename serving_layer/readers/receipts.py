@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 
 from master_log.offsets import Offsets
 from serving_layer.postgres import cells
-from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.copying import CopyRows
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
@@ -53,7 +53,7 @@ class Digest:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedRecords:
     """The records of a source that a view counts: those of a topic between two vectors of offsets."""
 
     topic: str
@@ -78,7 +78,7 @@ class Receipt:
     read_at: str
     clock: datetime
     digest: Digest
-    sources: Mapping[str, Counted]
+    sources: Mapping[str, CountedRecords]
     since: Mapping[str, datetime]
     sparks: frozenset[str] = frozenset()
 
@@ -119,15 +119,15 @@ def _read(fields: Mapping[str, Any]) -> Receipt:
     )
 
 
-def _counted(fields: Mapping[str, Any]) -> Counted:
+def _counted(fields: Mapping[str, Any]) -> CountedRecords:
     begins, below = (
         Offsets.of(fields["topic"], {int(partition): int(offset) for partition, offset in fields[which].items()})
         for which in ("from", "below")
     )
-    return Counted(str(fields["topic"]), str(fields["topic_id"]), begins, below)
+    return CountedRecords(str(fields["topic"]), str(fields["topic_id"]), begins, below)
 
 
-def digest_of(connection: Connection, view: View, rows: Rows) -> Digest:
+def digest_of(connection: Connection, view: View, rows: CopyRows) -> Digest:
     """The digest of rows that a view would show. Their values are in COPY's text form."""
     columns = ", ".join(f"{quoted(column.name)} {column.postgres}" for column in view.columns)
     cells.run(connection, f"CREATE TEMPORARY TABLE recomputed ({columns}) ON COMMIT DROP")

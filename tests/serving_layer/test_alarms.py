@@ -15,7 +15,7 @@ from serving_layer.monitoring import delays, freshness_history
 from serving_layer.monitoring.alarms import alarms, of_queries
 from serving_layer.monitoring.overview import overview
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState
-from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.copying import CopyRows
 from serving_layer.promise import progress, quarantine, source_queries
 from serving_layer.promise.quarantine import BadRecords
 from tests.serving_layer.alarming import AGO, COMPACTED, LONG_AGO, THRESHOLDS, WEEK, alarms_of_a, sql
@@ -278,7 +278,7 @@ def test_more_bad_records_in_an_hour_than_are_kept_raise_an_alarm(world: World) 
         source = deployed(connection).sources["a"]
     for first, alarmed in ((0, False), (200, True)):
         row = f'"a","a",0,{{}},,"no JSON",,"\\x{"ff" * 892}",892\n'  # a thousand bytes each
-        rows = Rows("".join(row.format(first + number) for number in range(200)).encode())
+        rows = CopyRows("".join(row.format(first + number) for number in range(200)).encode())
         bad = BadRecords("a", "a", rows, {"no JSON": 200})
         with world.database.begin() as connection:
             quarantine.stage(connection, bad)

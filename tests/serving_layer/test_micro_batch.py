@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from master_log.offsets import Offsets
-from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.copying import CopyRows
 from serving_layer.postgres.database import SessionLost, is_unavailable
 from serving_layer.promise import progress, quarantine
 from serving_layer.promise.micro_batch import Outcome
@@ -107,7 +107,7 @@ def test_an_added_partition_starts_at_its_first_record(world: World) -> None:
 def test_bad_records_are_kept_as_they_came_in_the_same_transaction(world: World) -> None:
     world.append("a", 0, None)
     batch = world.micro_batch("a", world.progress("a"), world.end("a"))
-    arriving = Rows(b'"a","a",0,0,,"not JSON",,"\\x00ff7b",3\n')
+    arriving = CopyRows(b'"a","a",0,0,,"not JSON",,"\\x00ff7b",3\n')
     assert world.commit(replace(batch, bad=BadRecords("a", "a", arriving, {"not JSON": 1}))) is Outcome.APPLIED
     with world.database.begin() as connection:
         rows = connection.execute(text("SELECT topic, partition, error, value FROM lamina.quarantine")).all()
@@ -119,7 +119,7 @@ def test_a_login_with_the_right_reads_bad_records_as_text(world: World, services
     reason = "a field has the wrong type: n is no BIGINT"
     lines = [f'"a","a",0,{n},,"{reason}",,"\\x{value.hex()}",{len(value)}\n' for n, value in enumerate(values)]
     batch = world.micro_batch("a", world.progress("a"), world.end("a"))
-    bad = BadRecords("a", "a", Rows("".join(lines).encode()), {reason: len(values)})
+    bad = BadRecords("a", "a", CopyRows("".join(lines).encode()), {reason: len(values)})
     assert world.commit(replace(batch, bad=bad)) is Outcome.APPLIED
     url = services.database_url(str(world.database.url.database), "analyst")
     asked = 'SELECT source, topic, partition, "offset", error, key, value FROM lamina.bad_values ORDER BY "offset"'
@@ -142,7 +142,7 @@ def test_quarantine_keeps_the_newest_records_within_bounds_and_counts_all(world:
     for day in range(5, -1, -1):
         with world.database.begin() as connection:
             row = f'"a","a",0,{{}},,"not JSON",,"\\x{"ff" * 892}",892\n'  # a thousand bytes each
-            rows = Rows("".join(row.format(arrived + number) for number in range(200)).encode())
+            rows = CopyRows("".join(row.format(arrived + number) for number in range(200)).encode())
             bad = BadRecords("a", "a", rows, {"not JSON": 200})
             quarantine.stage(connection, bad)
             quarantine.write(connection, bad)
@@ -167,7 +167,7 @@ def test_invented_reasons_do_not_fill_the_counts(world: World) -> None:
     made_up = {f"reason {number}": 2 for number in range(quarantine.MOST_REASONS + 5)}
     with world.database.begin() as connection:
         for _ in range(2):
-            bad = BadRecords("a", "a", Rows(), made_up)
+            bad = BadRecords("a", "a", CopyRows(), made_up)
             quarantine.stage(connection, bad)
             quarantine.write(connection, bad)
         assert quarantine.count(connection, "a") == 2 * sum(made_up.values())

@@ -17,8 +17,8 @@ from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from serving_layer.catalog import lookup
 from serving_layer.change import registry
 from serving_layer.postgres.bookkeeping import generation
-from serving_layer.postgres.cells import Staged
-from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.cells import StagedCells
+from serving_layer.postgres.copying import CopyRows
 from serving_layer.postgres.database import Database
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, loading, progress, rebuilds
@@ -233,15 +233,15 @@ class World:
             rows.append(f"{key}{count},{total}")
         return columns, rows
 
-    def _staged(self, number: int, name: str, records: list[Record]) -> Staged:
+    def _staged(self, number: int, name: str, records: list[Record]) -> StagedCells:
         columns, rows = self._rows(name, records)
         types = ", ".join(f'"{c}" {"text" if c == "k" else "bigint"}' for c in columns)
         listed = ", ".join(f'"{c}"' for c in columns)
         table = f"staged_{number}_{len(columns)}"
-        return Staged(
+        return StagedCells(
             ddl=f"CREATE TEMP TABLE IF NOT EXISTS {table} ({types}) ON COMMIT DELETE ROWS",
             table=table,
-            rows=Rows("".join(row + "\n" for row in rows).encode()),
+            rows=CopyRows("".join(row + "\n" for row in rows).encode()),
             read={name: f"(SELECT {listed} FROM {table})"},
         )
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.copying import CopyRows
 from serving_layer.promise.event_ids import IdLookup
 from speed_layer.plans import COMPILED, INTERPRETED, STATELESS, Plans, operators
 from speed_layer.records import few_of
@@ -101,7 +101,7 @@ class CountedIds:
             fresh.add(row["id"])
         self.ids |= fresh
         places = pa.Table.from_pylist(copies, pa.schema([("partition", pa.int32()), ("offset", pa.int64())]))
-        return IdLookup(places, len(copies), Rows(), [], Rows(), 0, {}, None)
+        return IdLookup(places, len(copies), CopyRows(), [], CopyRows(), 0, {}, None)
 
 
 def contents(effect: Effect | None) -> object:

@@ -10,7 +10,7 @@ from pyspark.sql.functions import udf
 
 from batch_layer.compute import records_that_count
 from master_log.reading.kafka_reader import parsed, selected
-from serving_layer.postgres.copying import Rows
+from serving_layer.postgres.copying import CopyRows
 from serving_layer.promise.event_ids import IdLookup
 from speed_layer.statements import Statements
 from view_algebra import compile_catalog
@@ -39,7 +39,7 @@ def raw_records(spark: SparkSession) -> DataFrame:
 def no_copies(ids: pa.Table) -> IdLookup:
     assert ids.num_rows == RECORDS
     places = pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
-    return IdLookup(places, 0, Rows(), [], Rows(), 0, {}, None)
+    return IdLookup(places, 0, CopyRows(), [], CopyRows(), 0, {}, None)
 
 
 def test_records_with_looked_up_ids_are_read_once(spark: SparkSession) -> None:
