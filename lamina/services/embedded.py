@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from lamina.services import kafka_broker, postgres, s3
 from lamina.services.jars import jar_files
 from lamina.services.java import java_home
-from lamina.services.own_processes import Running, listening, locked
+from lamina.services.own_processes import RunningProcess, listening, locked
 from view_algebra.errors import LaminaError
 
 S = TypeVar("S", kafka_broker.Broker, postgres.Server)
@@ -239,7 +239,7 @@ class Embedded:
 
 def _alive(kind: Callable[..., S], last: Mapping[str, Any] | None) -> S | None:
     """The service of the state file, or None if the file is lost or outdated."""
-    service = None if last is None else kind(**{**last, "process": Running(**last["process"])})
+    service = None if last is None else kind(**{**last, "process": RunningProcess(**last["process"])})
     return service if service is not None and service.process.alive() else None
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from lamina.services import own_processes
 from lamina.services.java import LOG4J2, archive_options
-from lamina.services.own_processes import Running, comes_up, free_port, spawn, tail
+from lamina.services.own_processes import RunningProcess, comes_up, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 180.0
@@ -77,7 +77,7 @@ _PROPERTIES: Mapping[str, str] = {
 class Broker:
     """A running broker."""
 
-    process: Running
+    process: RunningProcess
     port: int
     controller_port: int
 
@@ -132,7 +132,7 @@ def start(
     )
 
 
-def stop(process: Running) -> None:
+def stop(process: RunningProcess) -> None:
     """Ends the broker. It writes its clean-shutdown mark if it has the time."""
     process.stop((signal.SIGTERM, STOP_SECONDS))
 

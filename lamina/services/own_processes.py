@@ -47,7 +47,7 @@ def _release_children() -> None:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningProcess:
     """A process of ours. `marker` is an argument of its command line that no other process has."""
 
     pid: int
@@ -106,7 +106,7 @@ class Owner:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
-def _await_end(process: Running, patience: float) -> bool:
+def _await_end(process: RunningProcess, patience: float) -> bool:
     deadline = time.monotonic() + patience
     while process.alive():
         if process.pid in _CHILDREN:
@@ -117,13 +117,13 @@ def _await_end(process: Running, patience: float) -> bool:
     return True
 
 
-def find(marker: str, *, name: str) -> Running | None:
+def find(marker: str, *, name: str) -> RunningProcess | None:
     """The process with the argument `marker` whose executable's name contains `name`, however it was started."""
     for process in psutil.process_iter():
         try:
             arguments = process.cmdline()
             if arguments and name in Path(arguments[0]).name and marker in arguments:
-                running = Running(process.pid, process.create_time(), marker)
+                running = RunningProcess(process.pid, process.create_time(), marker)
                 if running.alive():
                     return running
         except psutil.Error:
@@ -139,7 +139,7 @@ def spawn(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
     owner: Owner | None = None,
-) -> tuple[Running, subprocess.Popen[bytes]]:
+) -> tuple[RunningProcess, subprocess.Popen[bytes]]:
     """Starts a process as `owner` that outlives us and our terminal, and appends its output to `log`.
 
     Raises LaminaError if the program or the log cannot be opened.
@@ -168,7 +168,7 @@ def spawn(
         started = psutil.Process(child.pid).create_time()
     except psutil.Error:
         started = time.time()
-    return Running(child.pid, started, marker), child
+    return RunningProcess(child.pid, started, marker), child
 
 
 def comes_up(child: subprocess.Popen[bytes], answers: Callable[[], bool], within: float) -> bool:

@@ -29,7 +29,7 @@ from psycopg2 import sql
 
 from lamina.services import access, own_processes
 from lamina.services.access import let_through
-from lamina.services.own_processes import Owner, Running, comes_up, free_port, spawn, tail
+from lamina.services.own_processes import Owner, RunningProcess, comes_up, free_port, spawn, tail
 from serving_layer.postgres import connecting
 from serving_layer.readers.analyst_limits import CONNECTIONS_OF_A_PERSON, superusers_script
 from view_algebra.errors import LaminaError
@@ -88,7 +88,7 @@ NO_SETTINGS: Mapping[str, str] = {}
 class Server:
     """A running server."""
 
-    process: Running
+    process: RunningProcess
     port: int
 
 
@@ -175,7 +175,7 @@ def keep_private(home: Path) -> None:
     access.keep_private(home, passing=passing)
 
 
-def stop(process: Running) -> None:
+def stop(process: RunningProcess) -> None:
     """Ends the server. Clients are disconnected, their transactions rolled back, and committed data written."""
     process.stop((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))
 

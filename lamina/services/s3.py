@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from lamina.services import own_processes
-from lamina.services.own_processes import Running, comes_up, free_port, spawn, tail
+from lamina.services.own_processes import RunningProcess, comes_up, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
 WAREHOUSE = "s3://lamina/warehouse"
@@ -31,7 +31,7 @@ _USER = "lamina"
 class Store:
     """A running object storage."""
 
-    process: Running
+    process: RunningProcess
     port: int
     key: str = field(repr=False)
 
@@ -78,7 +78,7 @@ def start(home: Path, *, java: Path, jars: tuple[Path, ...]) -> Store:
     )
 
 
-def stop(process: Running) -> None:
+def stop(process: RunningProcess) -> None:
     """Ends the store."""
     process.stop((signal.SIGTERM, STOP_SECONDS))
 

@@ -20,7 +20,7 @@ from lamina.services import jars, java, trust
 from lamina.services.access import keep_private
 from lamina.services.background import SpeedProcess
 from lamina.services.embedded import Addresses, Embedded
-from lamina.services.own_processes import Running, free_port, port_is_free
+from lamina.services.own_processes import RunningProcess, free_port, port_is_free
 from master_log.reading.kafka_reader import KAFKA_READER
 from tests.fix_services import REPOSITORY, Topic, new_home, quick_java, remove_home, remove_what_killed_runs_left
 from view_algebra.errors import LaminaError
@@ -237,7 +237,7 @@ def test_a_run_of_tests_removes_the_leftovers_of_killed_runs(home: Path) -> None
 
 def test_an_ended_process_is_not_alive() -> None:
     child = subprocess.Popen(["sleep", "600"])
-    running = Running(child.pid, psutil.Process(child.pid).create_time(), "600")
+    running = RunningProcess(child.pid, psutil.Process(child.pid).create_time(), "600")
     assert running.alive()
     child.kill()
     child.wait()

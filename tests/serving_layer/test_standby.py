@@ -25,7 +25,7 @@ from lamina.operations.deployment import Deployment
 from lamina.reports import statuses
 from lamina.reports.receipt_lines import line_of
 from lamina.services import postgres
-from lamina.services.own_processes import Running, free_port, spawn
+from lamina.services.own_processes import RunningProcess, free_port, spawn
 from lamina.terminal.failures import as_lamina_error
 from serving_layer.monitoring import alarms, deployment_alarms
 from serving_layer.monitoring.query_alarms import Thresholds
@@ -53,7 +53,7 @@ class Pair:
     kafka: str
     primary: int
     standby: int = field(default_factory=free_port)
-    process: Running | None = None
+    process: RunningProcess | None = None
 
     @property
     def settings(self) -> Settings:
