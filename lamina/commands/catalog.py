@@ -17,7 +17,7 @@ from serving_layer.narration import waiting
 from view_algebra.errors import Unknown
 
 if TYPE_CHECKING:
-    from lamina.testing.results import Compared
+    from lamina.testing.results import Comparison
     from serving_layer.change.differences import Difference
     from serving_layer.change.planned_change import PlannedChange
 
@@ -177,7 +177,7 @@ def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None, 
         raise Different
 
 
-def _show_tests(output: Output, results: Sequence[Compared]) -> None:
+def _show_tests(output: Output, results: Sequence[Comparison]) -> None:
     """A row per view and way, and a line per missing or surplus row."""
     if output.as_json:
         for result in results:

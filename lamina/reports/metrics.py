@@ -23,7 +23,7 @@ from lamina.operations.deployment import Deployment
 from lamina.reports.statuses import LITTLE_ROOM, free_bytes
 from master_log.kafka.brokers import Brokers
 from master_log.offsets import TopicPartition
-from serving_layer.monitoring.metric_table import METRICS, Alert, Metric, Sample, read
+from serving_layer.monitoring.metric_table import METRICS, Alert, Metric, MetricSample, read
 from serving_layer.postgres.database import PostgresError, is_unavailable
 from serving_layer.promise import progress
 from view_algebra.errors import LaminaError
@@ -86,13 +86,13 @@ class MetricCollector(Collector):
                     named.add_metric(sample.labels, sample.value)
             yield named
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[MetricSample]:
         """The current samples. If Postgres or Kafka does not answer, its `…_up` is 0 and its other metrics have no
         samples.
         """
-        yield Sample("lamina_build_info", (__version__, version("pyspark")), 1)
+        yield MetricSample("lamina_build_info", (__version__, version("pyspark")), 1)
         for folder, free in free_bytes(self.deployment).items():
-            yield Sample("lamina_disk_free_bytes", (folder,), free)
+            yield MetricSample("lamina_disk_free_bytes", (folder,), free)
         try:
             with self.deployment.database.snapshot() as connection:
                 samples = list(read(connection))
@@ -100,19 +100,21 @@ class MetricCollector(Collector):
         except (PostgresError, LaminaError) as error:
             if not is_unavailable(error):
                 raise
-            yield Sample("lamina_postgres_up", (), 0)
+            yield MetricSample("lamina_postgres_up", (), 0)
             return
-        yield Sample("lamina_postgres_up", (), 1)
+        yield MetricSample("lamina_postgres_up", (), 1)
         yield from samples
         brokers = self.deployment.brokers
         answers = brokers.listening()
-        yield Sample("lamina_kafka_up", (), answers)
+        yield MetricSample("lamina_kafka_up", (), answers)
         for source, topic in topics.items() if answers else ():
             with suppress(LaminaError):  # the source's topic is gone, or Kafka went down meanwhile
                 yield from _broker_samples(brokers, source, topic, samples)
 
 
-def _broker_samples(brokers: Brokers, source: str, topic: str, samples: Sequence[Sample]) -> Iterator[Sample]:
+def _broker_samples(
+    brokers: Brokers, source: str, topic: str, samples: Sequence[MetricSample]
+) -> Iterator[MetricSample]:
     """The lag of a source behind the end of its topic, and the number of archived records that Kafka still holds.
 
     `samples` are those from Postgres, with the counted and archived offsets.
@@ -123,10 +125,12 @@ def _broker_samples(brokers: Brokers, source: str, topic: str, samples: Sequence
         if sample.metric != "lamina_source_next_offset" or sample.labels[0] != source:
             continue
         at = TopicPartition(topic, int(sample.labels[1]))
-        yield Sample("lamina_source_lag_offsets", sample.labels, max(0, ends.get(at, sample.value) - sample.value))
+        yield MetricSample(
+            "lamina_source_lag_offsets", sample.labels, max(0, ends.get(at, sample.value) - sample.value)
+        )
         if at in earliest:
             headroom = sample.value - unarchived[sample.labels] - earliest[at]
-            yield Sample("lamina_archive_headroom_offsets", sample.labels, headroom)
+            yield MetricSample("lamina_archive_headroom_offsets", sample.labels, headroom)
 
 
 def labels_of(name: str) -> tuple[str, ...]:

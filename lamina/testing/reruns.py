@@ -19,7 +19,7 @@ from lamina.authoring.catalog_files import catalog_files, files_in
 from lamina.spark.spark_session import forget
 from lamina.terminal.failures import as_lamina_error
 from lamina.testing.fixtures import ENDING, Fixture, needed, tests_of
-from lamina.testing.results import Compared
+from lamina.testing.results import Comparison
 from lamina.testing.runner import Runner, engines, tell_seed
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog
@@ -49,7 +49,7 @@ class Reruns:
     names: Sequence[str]
     seed: int
     tell: Callable[[str], None]
-    show: Callable[[Sequence[Compared]], None]
+    show: Callable[[Sequence[Comparison]], None]
     fail: Callable[[LaminaError], None]
     engines: Callable[[Callable[[str], None]], AbstractContextManager[tuple[SparkSession, Scratch]]] = engines
     wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)
@@ -98,7 +98,7 @@ class Reruns:
                 return touched
 
     def _run(self, tests: Sequence[tuple[Fixture, Catalog]], spark: SparkSession, server: Scratch) -> None:
-        began, results = monotonic(), list[Compared]()
+        began, results = monotonic(), list[Comparison]()
         others = sorted(self._differing.difference(test.name for test, _ in tests))
         for test, catalog in tests:
             runner = Runner(catalog, spark.newSession(), server, self.seed)

@@ -32,7 +32,7 @@ Rows = Mapping[str, list[Row]]
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """The result of one way for one view of a test. `missing` rows were only expected, `surplus` rows were only there.
 
     `columns` are those that the test names, and only they were compared. `left_out` is the reason if the way was
@@ -116,7 +116,7 @@ def _unbounded(kind: str) -> str:
     return re.sub(r"\(.*?\)", "", kind)
 
 
-def compare_served(database: Database, fixture: Fixture, expected: Rows, way: str) -> list[Compared]:
+def compare_served(database: Database, fixture: Fixture, expected: Rows, way: str) -> list[Comparison]:
     """Compares the rows that Postgres serves now, as they came in this way."""
     results = []
     with database.snapshot() as connection:
@@ -126,14 +126,14 @@ def compare_served(database: Database, fixture: Fixture, expected: Rows, way: st
             shown = views.rows(connection, name, shown_columns(view))
             compared = compare(view, expected[name], shown)
             columns = [column.name for column in view.columns]
-            tested = Compared(fixture.name, name, way, columns, len(shown), compared.missing, compared.surplus)
+            tested = Comparison(fixture.name, name, way, columns, len(shown), compared.missing, compared.surplus)
             results.append(tested)
     return results
 
 
 def compare_in_duckdb(
     catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture, expected: Rows
-) -> list[Compared]:
+) -> list[Comparison]:
     """DuckDB's results for the views that it can compute."""
     names = [name for name in fixture.expect if duckdb_queries.translated_view(catalog.views[name])]
     translatable = needed(catalog, names)
@@ -151,10 +151,10 @@ def compare_in_duckdb(
         view = catalog.views[name]
         columns = [column.name for column in _with_columns_of(view, lines).columns]
         if name not in answers:
-            results.append(Compared(fixture.name, name, "duckdb", columns, left_out=reason))
+            results.append(Comparison(fixture.name, name, "duckdb", columns, left_out=reason))
             continue
         places = [number for number, column in enumerate(view.columns) if column.name in columns]
         rows = [tuple(row[place] for place in places) for row in answers[name]]
         missing, surplus = duckdb_queries.differing(expected[name], rows)
-        results.append(Compared(fixture.name, name, "duckdb", columns, len(rows), missing, surplus))
+        results.append(Comparison(fixture.name, name, "duckdb", columns, len(rows), missing, surplus))
     return results

@@ -28,7 +28,7 @@ from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.settings import Settings
 from lamina.spark.spark_session import kill, session
 from lamina.testing.fixtures import Fixture, Record, needed, tests_of
-from lamina.testing.results import Compared, compare_in_duckdb, compare_served, expected_rows
+from lamina.testing.results import Comparison, compare_in_duckdb, compare_served, expected_rows
 from lamina.testing.scratch import Scratch, make_folder, scratch
 from master_log.kafka.brokers import Brokers
 from master_log.log import MasterLog
@@ -80,7 +80,7 @@ MOST_MICRO_BATCHES = 3
 """Micro-batches of one source in a test. Each takes Spark some tenths of a second."""
 
 
-def run(folder: Path, names: Sequence[str], seed: int, tell: Callable[[str], None]) -> list[Compared]:
+def run(folder: Path, names: Sequence[str], seed: int, tell: Callable[[str], None]) -> list[Comparison]:
     """Runs the tests in a catalog's folder whose names begin with one of `names`, or all if `names` is empty."""
     catalog = compile_catalog(catalog_files(folder))
     wanted = tests_of(folder, catalog, names)
@@ -96,7 +96,7 @@ def any_seed() -> int:
     return random.SystemRandom().randrange(10**6)
 
 
-def tell_seed(results: Sequence[Compared], seed: int, tell: Callable[[str], None]) -> None:
+def tell_seed(results: Sequence[Comparison], seed: int, tell: Callable[[str], None]) -> None:
     """Narrates the seed for repeating failed tests."""
     if not all(result.equal for result in results):
         tell(f"the micro-batches of these tests are cut by --seed {seed}")
@@ -135,12 +135,12 @@ class Runner:
     scratch: Scratch
     seed: int
 
-    def run_watched(self, fixture: Fixture, tell: Callable[[str], None]) -> list[Compared]:
+    def run_watched(self, fixture: Fixture, tell: Callable[[str], None]) -> list[Comparison]:
         """Runs one test in all ways. If Spark stands still, ends it and raises `Stalled`."""
         with StallWatch(lambda: self.spark, kill, _no_record, tell)(Work(fixture.name, {})):
             return self.run(fixture)
 
-    def run(self, fixture: Fixture) -> list[Compared]:
+    def run(self, fixture: Fixture) -> list[Comparison]:
         """Runs one test in all ways."""
         for key, value in QUICK.items():
             self.spark.conf.set(key, value)

@@ -48,7 +48,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Sample:
+class MetricSample:
     """The value of a metric for one set of labels."""
 
     metric: str
@@ -337,11 +337,11 @@ WHERE {FOREIGN_SNAPSHOT}""",
 )
 
 
-def read(connection: Connection) -> Iterator[Sample]:
+def read(connection: Connection) -> Iterator[MetricSample]:
     """The samples of every metric that Postgres knows, in one snapshot."""
     for metric, labels, value in connection.execute(text(_STATEMENT)):
         if value is not None:
-            yield Sample(metric, tuple(labels), float(value))
+            yield MetricSample(metric, tuple(labels), float(value))
 
 
 def _branch(metric: Metric) -> str:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lamina.testing.fixtures import fixture
 from lamina.testing.reruns import Reruns
-from lamina.testing.results import Compared
+from lamina.testing.results import Comparison
 from lamina.testing.runner import Runner
 from lamina.testing.scratch import Scratch, scratch
 from tests.fix_lamina import CommandLine
@@ -92,7 +92,7 @@ def test_a_scratch_server_can_be_created_again(run_home: Path) -> None:
             assert connection.exec_driver_sql("SELECT count(*) FROM lamina.query").scalar_one() == 0
 
 
-def results(server: Scratch, spark: SparkSession, text: str, seed: int = 1) -> dict[tuple[str, str], Compared]:
+def results(server: Scratch, spark: SparkSession, text: str, seed: int = 1) -> dict[tuple[str, str], Comparison]:
     compared = Runner(CATALOG, spark.newSession(), server, seed).run(fixture("a.test", text, CATALOG))
     return {(result.view, result.way): result for result in compared}
 
