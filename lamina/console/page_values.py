@@ -20,7 +20,7 @@ from serving_layer.monitoring.query_alarms import TopicState
 from serving_layer.postgres.database import login_of
 from serving_layer.postgres.phases import PHASES
 from serving_layer.readers import row_keys
-from serving_layer.readers.analyst import Forbidden, Statement, answer, cost, select
+from serving_layer.readers.analyst import Forbidden, PageSelect, answer, cost, select
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError, Unknown
 from view_algebra.explain import explain, origins
@@ -53,7 +53,7 @@ class PageReader:
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
 
-    def view(self, name: str, statement: Statement) -> dict[str, Any]:
+    def view(self, name: str, statement: PageSelect) -> dict[str, Any]:
         """A view: its declaration, lineage, generations with proofs, and newest rows, which `statement` reads."""
         catalog = self._deployment.deployed()
         view = _look_up(catalog.views, name, "view")
@@ -76,7 +76,7 @@ class PageReader:
             "explained": explain(view),
         }
 
-    def row(self, name: str, values_of_groups: Mapping[str, str], statement: Statement) -> dict[str, Any]:
+    def row(self, name: str, values_of_groups: Mapping[str, str], statement: PageSelect) -> dict[str, Any]:
         """Rows of a view by the values of its group columns, and the newest steps that may have moved them."""
         catalog = self._deployment.deployed()
         view = _look_up(catalog.views, name, "view")
@@ -100,17 +100,17 @@ class PageReader:
             "steps": steps,
         }
 
-    def receipt(self, name: str, statement: Statement) -> dict[str, Any]:
+    def receipt(self, name: str, statement: PageSelect) -> dict[str, Any]:
         """A receipt of a view, as the analyst gets it."""
         _look_up(self._deployment.deployed().views, name, "view")
         return {"name": name, "line": receipt_lines.line_of(self._deployment.settings.reader(), name, statement)}
 
-    def cost(self, name: str, statement: Statement) -> dict[str, Any]:
+    def cost(self, name: str, statement: PageSelect) -> dict[str, Any]:
         """The measured cost of one read of a view."""
         _look_up(self._deployment.deployed().views, name, "view")
         return {"name": name, "cost": cost(self._deployment.settings.reader(), name, statement)}
 
-    def source(self, name: str, statement: Statement) -> dict[str, Any]:
+    def source(self, name: str, statement: PageSelect) -> dict[str, Any]:
         """A source: its declaration, partitions, quarantine and undeclared fields."""
         catalog = self._deployment.deployed()
         source = _look_up(catalog.sources, name, "source")
@@ -128,13 +128,13 @@ class PageReader:
             **(_phases(details.minutes) if details else {}),
         }
 
-    def sql(self, query: str, statement: Statement, most: int = MOST_ROWS) -> dict[str, Any]:
+    def sql(self, query: str, statement: PageSelect, most: int = MOST_ROWS) -> dict[str, Any]:
         """The answer to a SELECT of the analyst, and its chart."""
         rows_read = answer(self._deployment.settings.reader(), query, statuses.tables_of(query), most, statement)
         shown, numbers = drawn(rows_read.columns, rows_read.rows)
         return {"answer": rows_read, "chart": shown, "numbers": numbers}
 
-    def _samples(self, source: str, statement: Statement) -> dict[str, Any]:
+    def _samples(self, source: str, statement: PageSelect) -> dict[str, Any]:
         """The newest bad records, as far as the analyst may read their values. If not, `refused` is the
         analyst's role.
         """

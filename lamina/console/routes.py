@@ -34,7 +34,7 @@ from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import cell, seconds
 from serving_layer.monitoring.overview import MOST_BAD
 from serving_layer.narration import age, size
-from serving_layer.readers.analyst import Statement
+from serving_layer.readers.analyst import PageSelect
 from view_algebra.errors import LaminaError, Unknown
 
 LONGEST_FORM = 200_000
@@ -140,7 +140,7 @@ class Pages:
         if query is None:
             return self._page("sql.html", title=title, query="", answer=None, chart=None, error=None, most=MOST_ROWS)
 
-        def read(statement: Statement) -> Response:
+        def read(statement: PageSelect) -> Response:
             values = {"error": None, "most": MOST_ROWS, **self._reader.sql(query, statement)}
             return self._page("sql.html", title=title, query=query, **values)
 
@@ -152,7 +152,7 @@ class Pages:
             return self._page("sql.html", 400, title=title, query=query, **values)
 
     async def _read(
-        self, request: Request, template: str, values: Callable[[str, Statement], dict[str, Any]]
+        self, request: Request, template: str, values: Callable[[str, PageSelect], dict[str, Any]]
     ) -> Response:
         """A page about the view or source in the address. An error also becomes a page."""
         name = request.path_params["name"]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from serving_layer.readers.analyst import Statement
+from serving_layer.readers.analyst import PageSelect
 
 T = TypeVar("T")
 
@@ -42,9 +42,9 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await done
 
 
-async def for_reader(request: Request, work: Callable[[Statement], T]) -> T:
+async def for_reader(request: Request, work: Callable[[PageSelect], T]) -> T:
     """The value of `work`, whose statement is cancelled if the browser goes away or the server stops."""
-    statement = Statement()
+    statement = PageSelect()
     working = asyncio.ensure_future(in_thread(lambda: work(statement)))
     leaving = asyncio.ensure_future(_leaves(request))
     try:

@@ -59,7 +59,7 @@ _TOO_LONG = "Request fewer rows, or let readers take longer: `statement_timeout`
 Row = tuple[Any, ...]
 
 
-class Statement:
+class PageSelect:
     """A SELECT for a page. It may take `ANSWER_SECONDS`, and another thread may cancel it."""
 
     def __init__(self) -> None:
@@ -107,7 +107,9 @@ _TIMES = [
 
 
 @contextlib.contextmanager
-def selected(url: str, query: str, statement: Statement | None = None) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
+def selected(
+    url: str, query: str, statement: PageSelect | None = None
+) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
     """Column names and rows of one SELECT in one snapshot, as the role in `url`.
 
     A cursor accepts nothing but one SELECT. The login limits what that SELECT may do. A role taken on by SET ROLE would
@@ -130,7 +132,7 @@ def _rows(
 
 
 @contextlib.contextmanager
-def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extensions.connection]:
+def _snapshot(url: str, statement: PageSelect | None) -> Iterator[psycopg2.extensions.connection]:
     """A connection as the role in `url`, in a read-only transaction of one snapshot. Raises refusals in our words."""
     session: dict[str, Any] = {
         "application_name": "lamina sql",
@@ -174,7 +176,7 @@ def _snapshot(url: str, statement: Statement | None) -> Iterator[psycopg2.extens
 
 
 def select(
-    url: str, query: str, limit: int | None = None, statement: Statement | None = None
+    url: str, query: str, limit: int | None = None, statement: PageSelect | None = None
 ) -> tuple[Sequence[str], list[Row]]:
     """Column names and at most `limit` rows of one SELECT."""
     with selected(url, query, statement) as (columns, rows):
@@ -205,7 +207,7 @@ class Answer:
     below: Sequence[PartitionCut]
 
 
-def answer(url: str, query: str, views: Collection[str], limit: int, statement: Statement) -> Answer:
+def answer(url: str, query: str, views: Collection[str], limit: int, statement: PageSelect) -> Answer:
     """At most `limit` rows and `MOST_CHARACTERS` of one SELECT, and the offsets of the views that it names.
 
     All are read in one snapshot.
@@ -241,7 +243,7 @@ BLOCK = 8_192
 """Bytes of a block of Postgres."""
 
 
-def cost(url: str, view: str, statement: Statement) -> ReadCost:
+def cost(url: str, view: str, statement: PageSelect) -> ReadCost:
     """Reads every row of a view as the role in `url`, and sends none."""
     explain = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON)"
     with _snapshot(url, statement) as connection, connection.cursor() as cursor:
