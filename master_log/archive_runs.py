@@ -152,7 +152,7 @@ class ArchiveRun:
     ) -> int:
         """Publishes the records of a range in one commit on top of a snapshot. Returns their number.
 
-        Raises `Unreadable`, and LaminaError if the topic changed while its records were read.
+        Raises `UnreadableRecord`, and LaminaError if the topic changed while its records were read.
         """
         self._record_parse()
         present = OffsetRange(wanted.start.updated(lost.end), wanted.end)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
-from master_log.reading.kafka_reader import StopsAt
+from master_log.reading.kafka_reader import UnpassableRecord
 from speed_layer.jobs import SETTLES_WITHIN, Jobs
 from view_algebra.compiled import Source
 
@@ -57,7 +57,7 @@ class TooLong(Exception):
         self.range, self.jobs, self.skipped, self.shared = range, jobs, skipped, shared
 
 
-class Endless(StopsAt):
+class EndlessRecord(UnpassableRecord):
     """A record that is not computed within `TimeLimits.alone`.
 
     maintained: the tables of cells that it was computed for

@@ -14,14 +14,14 @@ from master_log.causes import SPARK_ERRORS, cause
 from master_log.connections.unavailable import KafkaUnavailable
 from master_log.kafka.fetching import LeaderChanged
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
-from master_log.reading.kafka_reader import StopsAt
+from master_log.reading.kafka_reader import UnpassableRecord
 from master_log.reading.schema_registry import RegistryUnavailable
 from serving_layer.postgres.database import PostgresError, first_line, is_unavailable
 from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, skipping
 from serving_layer.promise.progress import Fenced
 from speed_layer.continuity import MISSING_SECONDS, CannotContinue, check_topic, in_doubt
-from speed_layer.endless import Endless, Hang, Search, TooLong
+from speed_layer.endless import EndlessRecord, Hang, Search, TooLong
 from speed_layer.member import Member
 from speed_layer.position import StartAgain
 from speed_layer.query import Query
@@ -74,7 +74,9 @@ class Judge:
             return trouble.hang is None or self._is_explained(query, trouble.hang)
         if isinstance(trouble.refused, Fenced):
             return False
-        if (lost := self.lost_records(query, absent_for=0.0)) is not None and isinstance(trouble.refused, StopsAt):
+        if (lost := self.lost_records(query, absent_for=0.0)) is not None and isinstance(
+            trouble.refused, UnpassableRecord
+        ):
             self.refuse(query, lost)  # the record at which it stops is gone, with others
         if lost is not None or self._stops_at_unskipped(query):
             query.not_before = self.clock() + REFUSED_EVERY
@@ -221,10 +223,10 @@ class Judge:
     def _stops_at_unskipped(self, query: Query) -> bool:
         """True if it stops at a record that nobody has skipped yet."""
         reason = query.trouble.refused
-        if not isinstance(reason, StopsAt):
+        if not isinstance(reason, UnpassableRecord):
             return False
         with self.resources.database.begin() as connection:
-            if isinstance(reason, Endless) and reason.maintained != names_maintained(connection, query.source):
+            if isinstance(reason, EndlessRecord) and reason.maintained != names_maintained(connection, query.source):
                 return False  # other expressions may compute it
             passed = progress.read(connection, [query.source.name]).get(reason.at, 0) > reason.offset
             return not passed and (reason.at, reason.offset) not in skipping.read(connection)
@@ -261,10 +263,10 @@ class Judge:
             reached = progress.read(connection, [query.source.name]).reaches(range.moved)
         return reached or self.skipped_since(range, hang.given_up.skipped)
 
-    def _endless(self, query: Query, at: TopicPartition, offset: int) -> Endless:
+    def _endless(self, query: Query, at: TopicPartition, offset: int) -> EndlessRecord:
         with self.resources.database.begin() as connection:
             maintained = names_maintained(connection, query.source)
-        return Endless(query.source, at, offset, self.resources.limits.alone, maintained)
+        return EndlessRecord(query.source, at, offset, self.resources.limits.alone, maintained)
 
     def _search(self, query: Query, hang: Hang) -> None:
         """Starts the search for the endless record of a micro-batch."""
@@ -352,4 +354,4 @@ def _refusal(failure: BaseException) -> LaminaError | None:
 
 def _alarm(reason: LaminaError) -> str:
     """The text in `lamina status` for a query that was refused, with the way out if that is a command."""
-    return f"{reason.what}: {reason.way_out}" if isinstance(reason, CannotContinue | StopsAt) else reason.what
+    return f"{reason.what}: {reason.way_out}" if isinstance(reason, CannotContinue | UnpassableRecord) else reason.what

@@ -19,7 +19,7 @@ import pyarrow as pa
 from master_log.causes import SPARK_ERRORS
 from master_log.kafka.fetching import Epochs, LeaderChanged
 from master_log.offsets import OffsetRange, Offsets
-from master_log.reading.kafka_reader import Unreadable, unreadable
+from master_log.reading.kafka_reader import UnreadableRecord, unreadable
 from serving_layer.postgres.database import PostgresError
 from serving_layer.promise import progress
 from serving_layer.promise.event_ids import IdLookup
@@ -206,7 +206,7 @@ class Member:
             self._raised, self.failed = TooLong(range, jobs, skipped, shared=shared), range
             jobs.cancel()
 
-    def unreadable(self) -> Unreadable | None:
+    def unreadable(self) -> UnreadableRecord | None:
         """The record of the failed micro-batch that Spark cannot read, if there is one."""
         resources = self._resources
         if self.failed is None:

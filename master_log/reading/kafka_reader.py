@@ -48,7 +48,7 @@ KAFKA_READER = {
 """Options of every read of Kafka with Spark."""
 
 
-class StopsAt(LaminaError):
+class UnpassableRecord(LaminaError):
     """A query cannot pass a record unless an operator skips it: `at` and `offset` name the record."""
 
     def __init__(self, what: str, source: Source, at: TopicPartition, offset: int, evidence: str, then: str) -> None:
@@ -63,7 +63,7 @@ class StopsAt(LaminaError):
         self.at, self.offset = at, offset
 
 
-class Unreadable(StopsAt):
+class UnreadableRecord(UnpassableRecord):
     """A record that Spark cannot read."""
 
     def __init__(self, source: Source, at: TopicPartition, offset: int, evidence: str) -> None:
@@ -111,7 +111,7 @@ def kafka_range(
 
 def unreadable(
     spark: SparkSession, brokers: Brokers, source: Source, offset_range: OffsetRange, skipped: Skipped
-) -> Unreadable | None:
+) -> UnreadableRecord | None:
     """The first record of a range that Spark cannot read. None if it reads them all, or cannot read the topic at all.
 
     If Java does not trust a certificate, or a worker reaches no broker, Spark reads no record. That is not a record's
@@ -139,7 +139,7 @@ def unreadable(
             low, high = (middle, high) if failure(at, low, middle) is None else (low, middle)
         if (evidence := failure(at, low, high)) is not None:
             is_gone = brokers.earliest(source.topic)[at] > low  # removed by retention, which has its own error
-            return None if is_gone else Unreadable(source, at, low, evidence)
+            return None if is_gone else UnreadableRecord(source, at, low, evidence)
     return None
 
 

@@ -24,7 +24,7 @@ from master_log.kafka.brokers import Brokers
 from master_log.log import MasterLog
 from master_log.log_table import HELD, LOST, START
 from master_log.offsets import OffsetRange, Offsets
-from master_log.reading.kafka_reader import Unreadable, kafka_range, parsed, unreadable
+from master_log.reading.kafka_reader import UnreadableRecord, kafka_range, parsed, unreadable
 from tests.fix_registry import framed
 from tests.fix_sources import NewSource, declared
 from tests.master_log.conftest import Transaction
@@ -618,7 +618,7 @@ def test_an_error_that_affects_all_records_blames_no_single_record(
         pytest.raises(Exception, match=r"SASL|JAAS|jaas") as refused,
     ):
         ArchiveRun(log, source, untrusted).archive(end)
-    assert not isinstance(refused.value, Unreadable)
+    assert not isinstance(refused.value, UnreadableRecord)
     assert "lamina skip" not in str(refused.value)
     assert ArchiveRun(log, source, brokers).archive(end).records == 5
 

@@ -13,7 +13,7 @@ from kafka.errors import InvalidTimestampError
 
 from lamina.operations import topic_records
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
-from master_log.reading.kafka_reader import Unreadable
+from master_log.reading.kafka_reader import UnreadableRecord
 from serving_layer.promise.skipping import SKIPPED
 from speed_layer.continuity import CannotContinue
 from speed_layer.endless import TooLong
@@ -46,12 +46,12 @@ def test_a_record_that_spark_cannot_read_is_named_and_its_query_resumes_after_a_
         deployed.send("events", *(event(n) for n in range(10)), partition=partition)
     send_at(deployed, topic, b'{"n": 1}', BEYOND_MICROSECONDS, partition=1)
     deployed.send("events", *(event(n) for n in range(10)), partition=1)
-    with pytest.raises(Unreadable, match=f"partition 1, offset 10 of {topic}") as stopped:
+    with pytest.raises(UnreadableRecord, match=f"partition 1, offset 10 of {topic}") as stopped:
         deployed.catch_up()
     assert "overflow" in stopped.value.evidence
     assert "lamina skip events 1 10 --reason" in stopped.value.way_out
     source = deployment.deployed().sources["events"]
-    with pytest.raises(Unreadable, match="partition 1, offset 10"):
+    with pytest.raises(UnreadableRecord, match="partition 1, offset 10"):
         deployment.batch.logs.archive(source, deployment.brokers.latest(topic))
     with pytest.raises(LaminaError, match="has no record at partition 1, offset 21"):
         topic_records.skip(deployment, source, 1, 21, "it is not there")
@@ -75,17 +75,17 @@ def test_a_query_stuck_on_an_unreadable_record_resumes_when_kafka_drops_it(
     source, topic = deployed.deployment.deployed().sources["events"], deployed.topic("events")
     at = TopicPartition(topic, 0)
     layer = deployed.deployment.speed(threading.Event(), max_records=10)
-    standing = Query(source, trouble=Trouble(refused=Unreadable(source, at, 3, "overflow")))
+    standing = Query(source, trouble=Trouble(refused=UnreadableRecord(source, at, 3, "overflow")))
     deployed.send("events", *(event(n) for n in range(6)))
     assert not layer._judge.may_run(standing)
-    assert isinstance(standing.trouble.refused, Unreadable)
+    assert isinstance(standing.trouble.refused, UnreadableRecord)
     kafka_admin.delete_records({KafkaTopicPartition(topic, 0): 5})
     assert not layer._judge.may_run(standing)
     assert isinstance(standing.trouble.refused, CannotContinue), "no record is left to skip"
     deployed.deployment.batch.logs.archive(source, Offsets.of(topic, {0: 6}), accept_loss=True)
     deployed.deployment.batch.rebuild(leap=True)
     assert layer._judge.may_run(standing)
-    assert layer._judge.may_run(Query(source, trouble=Trouble(refused=Unreadable(source, at, 3, "overflow"))))
+    assert layer._judge.may_run(Query(source, trouble=Trouble(refused=UnreadableRecord(source, at, 3, "overflow"))))
     assert one(deployed.rows("SELECT events FROM totals")) == (1,)
 
 
