@@ -78,15 +78,6 @@ class BadLine:
         return f"line {self.number}: {self.problem}"
 
 
-def records(number: int) -> str:
-    """A number of records in words.
-
-    >>> records(1), records(1_000)
-    ('1 record', '1,000 records')
-    """
-    return "1 record" if number == 1 else f"{number:,} records"
-
-
 def format_of(name: str, stated: str | None) -> Format:
     """The stated format, or else the format of the file's ending. Raises LaminaError if neither is known."""
     if stated is None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import IO, Any, Literal
 
 from interchange.csv_forms import CsvForms
-from interchange.files import ISO, BadLine, Line, format_of, lines, records
+from interchange.files import ISO, BadLine, Line, format_of, lines
 from interchange.json_values import columns
 from interchange.judgements import NOT_UTF8, Rules
 from interchange.opening import seekable
@@ -367,7 +367,7 @@ def _check_skip(file: str, skip: int, total: int) -> None:
     """Raises LaminaError if a file of `total` records has fewer than `skip`."""
     if skip > total:
         raise LaminaError(
-            f"{file} has only {records(total)}, and {skip:,} were to be skipped",
+            f"{file} has fewer records ({total:,}) than were to be skipped ({skip:,})",
             way_out="Use the number that the interrupted command printed, and the same file.",
         )
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any, Literal
 
 from interchange.csv_forms import CsvForms
-from interchange.files import ISO, BadLine, Line, format_of, header_of, lines, records, schema_of
+from interchange.files import ISO, BadLine, Line, format_of, header_of, lines, schema_of
 from interchange.guessing import ID_NAME, SECOND, Statistics, guess, has_empty, since_1970, typed, unit_of
 from interchange.judgements import Rules, with_written_numbers
 from interchange.opening import seekable
@@ -124,9 +124,10 @@ class Sample:
     @property
     def part(self) -> str:
         """The sampled records, in words."""
-        if self.is_all:
-            return "the only record" if self.records == 1 else f"all {self.records:,} records"
-        return f"the {'newest' if self.topic.is_newest else 'first'} {records(self.records)}"
+        which = "newest" if self.topic.is_newest else "first"
+        if self.records == 1:
+            return "the only record" if self.is_all else f"the {which} record"
+        return f"all {self.records:,} records" if self.is_all else f"the {which} {self.records:,} records"
 
     @property
     def good(self) -> int:
@@ -359,7 +360,7 @@ def _nothing(what: str, bad: Sequence[BadLine]) -> LaminaError:
     if bad:
         is_json = not all(line.problem.startswith(("not ", "a JSON ", "the JSON ")) for line in bad)
         return (LaminaError if is_json else _NotJson)(
-            f"{what}: none of {records(len(bad))} can be read",
+            f"{what} holds no record that can be read",
             evidence="\n".join(map(str, bad[:SHOWN])),
             way_out="Records are JSON objects, one per line, or CSV in UTF-8: iconv -f latin1 -t utf-8 FILE, say."
             " Name another format with --format.",
