@@ -56,13 +56,13 @@ class SharedRecords:
         if key in self._kept:
             return self._kept[key]
         records = records_that_count(log.records_below(source, cut, since=start), source)
-        alike = [table for other, table in self.tables if (other.name, other.parse, other.counted) == key[:3]]
-        if len(alike) < 2 or log.size(source) > MOST_BYTES:
+        readers = [table for other, table in self.tables if (other.name, other.parse, other.counted) == key[:3]]
+        if len(readers) < 2 or log.size(source) > MOST_BYTES:
             return records
         from pyspark import StorageLevel
 
         return self._kept.setdefault(
-            key, named_in(records, [table.partial for table in alike]).persist(StorageLevel.DISK_ONLY)
+            key, named_in(records, [table.partial for table in readers]).persist(StorageLevel.DISK_ONLY)
         )
 
     def forget(self) -> None:

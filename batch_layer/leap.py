@@ -185,9 +185,9 @@ class Leap:
 
     def _land(self, connection: Connection, id: int, new: Sequence[Generation], landing: Landing) -> None:
         """Moves progress to the cut, and writes the bad records and ids below it."""
-        queries, mine = progress.queries(connection), _queries_of(connection, id)
+        queries, own_queries = progress.queries(connection), _queries_of(connection, id)
         names = landing.to.keys() & deployed(connection).sources.keys()
-        if taken := sorted(names.union(*(generation.queries for generation in new)) - mine):
+        if taken := sorted(names.union(*(generation.queries for generation in new)) - own_queries):
             raise progress.Fenced(
                 f"The query {taken[0]} was taken over by {queries[taken[0]].writer} during the leap",
                 way_out="Stop the speed layer, or let it continue without a leap: `lamina rebuild`.",

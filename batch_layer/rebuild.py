@@ -361,8 +361,8 @@ class BatchLayer:
         def step(connection: Connection) -> None:
             rebuilds.lock_running(connection, id)
             sealed = lookup.generations_of_rebuild(connection, id, retired=True)
-            mine = {new.id for new in sealed}  # a person may still hand over one that is held back
-            surplus = [old for new in sealed for old in generations.superseded(connection, new.view) if old not in mine]
+            ids = {new.id for new in sealed}  # a person may still hand over one that is held back
+            surplus = [old for new in sealed for old in generations.superseded(connection, new.view) if old not in ids]
             generations.retire(connection, surplus)
             published = lookup.published(connection)
             unread = [new for new in sealed if not new.was_shown and published.get(new.view) != new.id]

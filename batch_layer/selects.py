@@ -187,10 +187,10 @@ class PastRows:
         """The rows of several frames, each with its frame's number, by one job of Spark per schema."""
         from pyspark.sql.functions import lit
 
-        alike: dict[str, list[DataFrame]] = {}
+        by_schema: dict[str, list[DataFrame]] = {}
         for number, frame in frames.items():
-            alike.setdefault(str(frame.schema), []).append(frame.select(lit(number), "*"))
-        collected = [rows_of(reduce(lambda whole, part: whole.unionAll(part), some)) for some in alike.values()]
+            by_schema.setdefault(str(frame.schema), []).append(frame.select(lit(number), "*"))
+        collected = [rows_of(reduce(lambda whole, part: whole.unionAll(part), some)) for some in by_schema.values()]
         return [(number, tuple(row)) for rows in collected for number, *row in rows]
 
     def _selected(self, state: State, after: Mapping[str, Offsets] | None = None) -> DataFrame:

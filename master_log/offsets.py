@@ -207,7 +207,7 @@ class OffsetRange:
         """
         parts: dict[TopicPartition, list[tuple[int, int]]] = {}
         for at in self.end:
-            left_out = sorted(offset for there, offset in self.holds(skipped) if there == at)
+            left_out = sorted(offset for partition, offset in self.holds(skipped) if partition == at)
             begins, ends = [self.start[at], *(offset + 1 for offset in left_out)], [*left_out, self.end[at]]
             parts[at] = list(zip(begins, ends, strict=True))
         return tuple(

@@ -25,14 +25,16 @@ def in_doubt(brokers: Brokers, expected: Mapping[str, tuple[str, Offsets, Tails]
     expected: the id of each topic, the offsets reached in it, and the tails below them
     """
     ids = brokers.topic_ids(*expected)
-    there = {topic: state for topic, state in expected.items() if ids.get(topic) == state[0]}
-    if not there:
+    existing = {topic: state for topic, state in expected.items() if ids.get(topic) == state[0]}
+    if not existing:
         return list(expected)
-    earliest = brokers.earliest(*there)
-    tails = brokers.tails(Offsets({at: offset for _, reached, _ in there.values() for at, offset in reached.items()}))
+    earliest = brokers.earliest(*existing)
+    tails = brokers.tails(
+        Offsets({at: offset for _, reached, _ in existing.values() for at, offset in reached.items()})
+    )
     sound = {
         topic
-        for topic, (_, reached, stored) in there.items()
+        for topic, (_, reached, stored) in existing.items()
         if all(tails.get(at) == tail for at, tail in stored.items())
         and all(first <= reached.get(at, 0) for at, first in earliest.items() if at.topic == topic)
     }

@@ -88,8 +88,8 @@ class Member:
 
     def moved_by(self, end: Offsets) -> OffsetRange | None:
         """The range up to the ends of its partitions among `end`, or None if it is empty."""
-        ours = Offsets({at: offset for at, offset in end.items() if at.topic == self.source.topic})
-        range = OffsetRange.since(self.position.offsets, ours)
+        topic_end = Offsets({at: offset for at, offset in end.items() if at.topic == self.source.topic})
+        range = OffsetRange.since(self.position.offsets, topic_end)
         return None if range.empty else range
 
     def follow(self, range: OffsetRange, epochs: Epochs) -> Span:

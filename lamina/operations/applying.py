@@ -113,8 +113,8 @@ def _deploy(deployment: Deployment, target: Target, planned: list[PlannedChange]
             return reprocess.deploy(deployment.batch, target)
         except registry.NotComputed:  # a source's first records were counted after the plan
             planned = _changes(deployment, target.catalog)
-    few = sum(change.records or 0 for change in planned) <= FEW
-    batch = replace(deployment.batch, spark=lambda: deployment.session(short_lived=few))
+    is_short = sum(change.records or 0 for change in planned) <= FEW
+    batch = replace(deployment.batch, spark=lambda: deployment.session(short_lived=is_short))
     reprocess.reprocess(batch, target)
     return [change for change in planned if change.kind != "database"]
 
@@ -123,16 +123,16 @@ def _changes(deployment: Deployment, catalog: Catalog) -> list[PlannedChange]:
     """The changes, without changing anything, not even a database in which nothing was installed."""
     with deployment.database.begin() as connection:
         installing.check_server(connection, deployment.database.name)
-        there = installing.is_installed(connection)
-        changes = registry.plan(connection, catalog) if there else registry.plan_of_nothing(catalog)
+        is_installed = installing.is_installed(connection)
+        changes = registry.plan(connection, catalog) if is_installed else registry.plan_of_nothing(catalog)
         pending = installing.pending(connection, deployment.settings.limits)
     if not pending:
         return changes
     name = str(deployment.database.url.database)
     effect = f"brought to what this Lamina installs: {', '.join(pending)}"
-    if not there:
+    if not is_installed:
         effect = "Lamina is installed: schemas, bookkeeping, functions and roles"
-    return [PlannedChange("database", name, "update" if there else "create", effect), *changes]
+    return [PlannedChange("database", name, "update" if is_installed else "create", effect), *changes]
 
 
 def _compiled(deployment: Deployment, files: Mapping[str, str]) -> Catalog:

@@ -186,7 +186,7 @@ class Deployment:
             forget()
             session()
 
-        ours = self.lent is None and self.settings.spark_master.startswith("local")
+        is_local = self.lent is None and self.settings.spark_master.startswith("local")
         session()
         return SpeedLayer(
             Resources(
@@ -197,7 +197,7 @@ class Deployment:
                 checkpoints=folders.own_folder(self.settings.home / "checkpoints"),
                 max_records=max_records,
                 log=lambda: self._log_over(session()),
-                renew=renew if ours else None,
+                renew=renew if is_local else None,
                 probe=lambda source: ProbeProcess(self.settings, source),
                 limits=limits or TimeLimits(),
                 at=self.at,

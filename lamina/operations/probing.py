@@ -70,12 +70,12 @@ class ProbeProcess:
         """
         # Not forked: this process has threads, and the connections of a JVM.
         context = multiprocessing.get_context("spawn")
-        self._asked, theirs = context.Pipe()
+        self._asked, child_end = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(settings, source, tables, theirs), name="probe", daemon=True
+            target=_serve, args=(settings, source, tables, child_end), name="probe", daemon=True
         )
         self._process.start()
-        theirs.close()
+        child_end.close()
 
     def longest(self, range: OffsetRange) -> tuple[TopicPartition, int] | None:
         """The record with the longest value."""

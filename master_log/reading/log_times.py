@@ -45,20 +45,20 @@ def with_log_times(raw: DataFrame, topic: str, reached: LogTimes) -> DataFrame:
     return raw.selectExpr("*", f"{f'greatest({highest})' if below else highest} AS {RAW_LOG_TIME}")
 
 
-def with_log_times_in_memory(few: pa.Table, reached: LogTimes) -> pa.Table:
+def with_log_times_in_memory(table: pa.Table, reached: LogTimes) -> pa.Table:
     """`with_log_times` for records in memory."""
     import numpy as np
     import pyarrow as pa
 
-    partitions, offsets = few["partition"].to_numpy(), few["offset"].to_numpy()
-    times = few["timestamp"].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+    partitions, offsets = table["partition"].to_numpy(), table["offset"].to_numpy()
+    times = table["timestamp"].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
     log_times = np.empty_like(times)
     for partition in np.unique(partitions):
         (rows,) = np.nonzero(partitions == partition)
         rows = rows[np.argsort(offsets[rows])]
         below = [time for at, time in reached.items() if at.partition == partition]
         log_times[rows] = np.maximum(np.maximum.accumulate(times[rows]), max(below, default=times[rows[0]]))
-    return few.append_column(RAW_LOG_TIME, pa.array(log_times, pa.timestamp("us", "UTC")))
+    return table.append_column(RAW_LOG_TIME, pa.array(log_times, pa.timestamp("us", "UTC")))
 
 
 def with_log_times_of_tables(records: DataFrame, source: Source) -> DataFrame:

@@ -191,13 +191,13 @@ def shared(new: Version, old: Version) -> dict[str, SharedCells]:
     by_table = {}
     for table in (table for table in new.view.cell_tables if table.kind == "aggregate"):
         for other in old.view.cell_tables:
-            alike = _alike_partials(table, other) if _count_the_same(table, other, new, old) else ()
-            if alike:
+            partials = _alike_partials(table, other) if _count_the_same(table, other, new, old) else ()
+            if partials:
                 keys = tuple(key.name for key in table.keys)
                 retained = table.retained or other.retained or None
                 longer = min(t.longer for t in (table, other) if t.retained) if retained else 0
-                exact = ("",) * len(alike)  # a partial with rounding noise is never shared
-                by_table[table.name] = SharedCells(other.name, CellColumns(keys, alike, exact, retained, longer))
+                exact = ("",) * len(partials)  # a partial with rounding noise is never shared
+                by_table[table.name] = SharedCells(other.name, CellColumns(keys, partials, exact, retained, longer))
     return by_table
 
 
@@ -210,9 +210,9 @@ def _count_the_same(table: CellTable, other: CellTable, new: Version, old: Versi
 
 
 def _alike_partials(table: CellTable, other: CellTable) -> tuple[str, ...]:
-    theirs = dict(zip(other.partials, other.partial_inputs, strict=True))
+    others = dict(zip(other.partials, other.partial_inputs, strict=True))
     inputs = zip(table.partials, table.partial_inputs, strict=True)
-    return tuple(partial.column.name for partial, input in inputs if not partial.noise and theirs.get(partial) == input)
+    return tuple(partial.column.name for partial, input in inputs if not partial.noise and others.get(partial) == input)
 
 
 def live(connection: Connection) -> dict[tuple[str, str], int]:

@@ -148,9 +148,9 @@ def _with_readers(change: PlannedChange, after: Catalog, facts: Facts) -> Planne
     """A change of a view, completed by our views and other roles' relations that read it."""
     if change.kind != "view" or change.action in ("create", "keep", "nothing"):
         return change
-    ours = sorted(name for name, view in after.views.items() if change.name in view.reads)
+    own_readers = sorted(name for name, view in after.views.items() if change.name in view.reads)
     gone = facts.droppable.get(change.name, ())
-    return replace(change, dependents=(*ours, *facts.others.get(change.name, ()), *gone))
+    return replace(change, dependents=(*own_readers, *facts.others.get(change.name, ()), *gone))
 
 
 def _with_quotes(change: PlannedChange, after: Catalog) -> PlannedChange:

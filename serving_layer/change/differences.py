@@ -150,11 +150,11 @@ def _key_of(name: str, catalog: Catalog) -> list[str] | None:
     return sorted(group_columns(view)) if any(column.aggregates for column in view.lineage) else None
 
 
-def _sides(name: str, preview: str, common: Sequence[str], here: Mapping[str, str], there: Mapping[str, str]) -> str:
+def _sides(name: str, preview: str, common: Sequence[str], old: Mapping[str, str], new: Mapping[str, str]) -> str:
     """Both views as one relation: the shared columns by number, and each row as JSON."""
     selects = []
     for schema, side in (("analytics", "old"), (preview, "new")):
-        listed = [f"{_comparable(c, here[c], there[c])} AS {_column_name(n)}" for n, c in enumerate(common)]
+        listed = [f"{_comparable(c, old[c], new[c])} AS {_column_name(n)}" for n, c in enumerate(common)]
         columns = ", ".join([*listed, 'to_jsonb(shown) AS "Row"', f"'{side}' AS {_SIDE}"])
         selects.append(f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} AS shown")
     return " UNION ALL ".join(selects)
@@ -167,11 +167,11 @@ def _column_name(number: int) -> str:
     return f'"Column_{number}"'
 
 
-def _comparable(column: str, here: str, there: str) -> str:
+def _comparable(column: str, old: str, new: str) -> str:
     """A shared column as it is compared. If its types differ, as a number if both are numeric, else as text."""
-    if here == there or (here in _DOUBLES and there in _DOUBLES):
+    if old == new or (old in _DOUBLES and new in _DOUBLES):
         return quoted(column)
-    return f"{quoted(column)}::{'numeric' if here in _NUMBERS and there in _NUMBERS else 'text'}"
+    return f"{quoted(column)}::{'numeric' if old in _NUMBERS and new in _NUMBERS else 'text'}"
 
 
 def _has_repeats(connection: Connection, sides: str, by: Sequence[str]) -> bool:
@@ -230,14 +230,14 @@ def _counts(columns: Sequence[str]) -> str:
 
 
 def _columns(
-    here: Mapping[str, str], there: Mapping[str, str], counted: Mapping[str, Any], common: Sequence[str]
+    old: Mapping[str, str], new: Mapping[str, str], counted: Mapping[str, Any], common: Sequence[str]
 ) -> list[ColumnDifference]:
     differing = []
-    for column in {**here, **there}:
+    for column in {**old, **new}:
         both = column in common
         rows = int(counted[f"Differs_{common.index(column)}"]) if both and counted else None
-        if not both or here[column] != there[column] or rows:
-            differing.append(ColumnDifference(column, here.get(column), there.get(column), rows))
+        if not both or old[column] != new[column] or rows:
+            differing.append(ColumnDifference(column, old.get(column), new.get(column), rows))
     return differing
 
 

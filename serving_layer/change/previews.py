@@ -73,8 +73,8 @@ def check_name(connection: Connection, name: str) -> None:
             evidence="The schema is Lamina's or Postgres' own.",
             way_out="Choose another name: `--preview dev`.",
         )
-    there = connection.execute(text("SELECT FROM pg_namespace WHERE nspname = :name"), {"name": name}).one_or_none()
-    if there is not None and name not in lookup.preview_names(connection):
+    schema = connection.execute(text("SELECT FROM pg_namespace WHERE nspname = :name"), {"name": name}).one_or_none()
+    if schema is not None and name not in lookup.preview_names(connection):
         raise LaminaError(
             f"{name} cannot be the name of a preview: another schema has it",
             evidence=f"The schema {name} exists, and no preview is called {name}.",
@@ -115,8 +115,8 @@ def previewed_catalog(connection: Connection, catalog: Catalog) -> Catalog:
 
 def uncomputed_views(connection: Connection, catalog: Catalog) -> list[View]:
     """The views of a compiled catalog whose versions have no live generation and must be computed."""
-    there = versions.readable(connection, catalog)
-    return [view for name, view in catalog.views.items() if view.cell_tables and name not in there]
+    readable = versions.readable(connection, catalog)
+    return [view for name, view in catalog.views.items() if view.cell_tables and name not in readable]
 
 
 def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str, int] | None = None) -> None:
@@ -242,10 +242,10 @@ def _create(connection: Connection, name: str, shown: View, catalog: Catalog, ce
 def _withdraw(connection: Connection, name: str) -> None:
     """Drops the views and the record of a preview, if it exists. Raises if a relation of another role reads a view."""
     wait_shortly_for_readers(connection)
-    there = [f"{quoted(name)}.{quoted(view)}" for view in _places(connection, name)]
-    if there:
+    names = [f"{quoted(name)}.{quoted(view)}" for view in _places(connection, name)]
+    if names:
         with _refused_where_read(name):
-            run(connection, f"DROP VIEW IF EXISTS {', '.join(there)}")
+            run(connection, f"DROP VIEW IF EXISTS {', '.join(names)}")
     connection.execute(delete(preview).where(preview.c.name == name))
 
 

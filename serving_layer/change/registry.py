@@ -221,11 +221,13 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     The views are replaced last, because readers wait for that.
     """
     moving = _moving(connection, before, catalog, ready)
-    there = catalog.views
-    replaced = [old for n, old in before.views.items() if n not in there or there[n].version != old.version]
+    declared = catalog.views
+    replaced = [old for n, old in before.views.items() if n not in declared or declared[n].version != old.version]
     versions.keep(connection, replaced, before)  # for rollbacks and previews
     keep(connection, catalog)
-    emptied = {n for n, old in before.views.items() if old.cell_tables and n in there and not there[n].cell_tables}
+    emptied = {
+        n for n, old in before.views.items() if old.cell_tables and n in declared and not declared[n].cell_tables
+    }
     views.set_aside(connection, moving.keys() | emptied, catalog)
     with_history = source_queries.with_history(connection)
     for position, (name, compiled) in enumerate(catalog.views.items()):

@@ -88,8 +88,8 @@ def why_not(old: str, new: str, renaming: Mapping[str, str], before: Catalog, af
 def way_to_keep(old: View, before: Catalog, after: Catalog) -> str:
     """A hint for a dropped view: how to keep its cells if a new view is the same except for its name."""
     for new in after.views.values():
-        alike = (new.select, new.version, new.columns) == (old.select, old.version, old.columns)
-        if new.name not in before.views and alike and not {old.name, new.name} & {*before.sources, *after.sources}:
+        is_same = (new.select, new.version, new.columns) == (old.select, old.version, old.columns)
+        if new.name not in before.views and is_same and not {old.name, new.name} & {*before.sources, *after.sources}:
             line = f"TBLPROPERTIES ('renamed_from' = '{old.name}')"
             return f". {new.name} has the same SELECT: to keep the cells under that name, declare it with {line}"
     return ""

@@ -102,9 +102,9 @@ def trial_of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[G
     read = versions.readable(connection, catalog) | {opened.view: opened for opened in ready}
     places = _places(read.values())
     for name in (name for name, was in named.items() if was in published):
-        there = lookup.get(connection, published[named[name]]).places
+        places_now = lookup.get(connection, published[named[name]]).places
         tables = zip(before.views[named[name]].cell_tables, old[name].cell_tables, strict=True)
-        places |= {table.name: there[other.name] for other, table in tables if other.name in there}
+        places |= {table.name: places_now[other.name] for other, table in tables if other.name in places_now}
     new = (catalog.views.keys() - old.keys()) | named.keys()
     now = {name: opened.id for name, opened in read.items()}
     changed = {

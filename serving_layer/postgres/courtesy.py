@@ -39,8 +39,8 @@ def backend_stands_back(connection: Any) -> None:
 
 def _serves(pid: int, descriptor: int) -> bool:
     """True if a process on this machine is the backend of this connection: its title names our port."""
-    with socket.socket(fileno=os.dup(descriptor)) as ours:
-        if ours.family not in (socket.AF_INET, socket.AF_INET6):
+    with socket.socket(fileno=os.dup(descriptor)) as own_socket:
+        if own_socket.family not in (socket.AF_INET, socket.AF_INET6):
             return False
-        port = ours.getsockname()[1]
+        port = own_socket.getsockname()[1]
     return f"({port}) ".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()

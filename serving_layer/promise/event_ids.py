@@ -334,8 +334,8 @@ def _before(some: pa.Table, others: pa.Table) -> np.ndarray:
     """True where a record comes before the other one in the same row."""
     before = np.zeros(some.num_rows, bool)
     for name in reversed(_ORDER_OF_COPIES):
-        mine, theirs = some[name].to_numpy(), others[name].to_numpy()
-        before = (mine < theirs) | ((mine == theirs) & before)
+        left, right = some[name].to_numpy(), others[name].to_numpy()
+        before = (left < right) | ((left == right) & before)
     return before
 
 

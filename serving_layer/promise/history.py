@@ -144,12 +144,12 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
     """
     reach = max(since, snapshot_time(connection) - timedelta(days=KEPT_DAYS))
     reached = {name: dict(progress.read(connection, [name])) for name in queries}
-    ours = or_(history.c.query.in_(queries), history.c.view.in_(views))
+    scope = or_(history.c.query.in_(queries), history.c.view.in_(views))
     changes: list[ProgressMove | ViewTurn] = []
     first, gap = None, False
     # By id: a hand-over's row has the time at which its transaction began, and may follow rows with later times.
-    begin = select(func.min(history.c.id)).where(ours, history.c.at >= reach).scalar_subquery()
-    for row in connection.execute(select(history).where(ours, history.c.id >= begin).order_by(history.c.id.desc())):
+    begin = select(func.min(history.c.id)).where(scope, history.c.at >= reach).scalar_subquery()
+    for row in connection.execute(select(history).where(scope, history.c.id >= begin).order_by(history.c.id.desc())):
         if row.query is None:
             changes.append(ViewTurn(row.at, row.view, row.generation, row.definition))
         else:

@@ -49,11 +49,11 @@ def keep(connection: Connection, topic: str, ask_again: int, fetched: Schemas) -
     """
     cells.run(connection, "LOCK TABLE lamina.schema IN SHARE ROW EXCLUSIVE MODE")
     answers = read(connection, topic)
-    mine = dict(answers.get(ask_again, NO_SCHEMAS))
-    new: dict[str, Schema | None] = {id: fetched[id] for id in frames.missing(fetched, mine)}
-    mine |= new
-    if frames.ABOVE not in mine and list(mine.values()).count(None) > MOST_LACKED:
-        every = [id for ids in (*answers.values(), mine) for id, one in ids.items() if one and id.isdigit()]
+    schemas = dict(answers.get(ask_again, NO_SCHEMAS))
+    new: dict[str, Schema | None] = {id: fetched[id] for id in frames.missing(fetched, schemas)}
+    schemas |= new
+    if frames.ABOVE not in schemas and list(schemas.values()).count(None) > MOST_LACKED:
+        every = [id for ids in (*answers.values(), schemas) for id, one in ids.items() if one and id.isdigit()]
         new[frames.ABOVE] = Schema("ABOVE", str(max(map(int, every), default=0) + MARGIN))
     for id, answer in new.items():
         row: dict[str, Any] = {"topic": topic, "ask_again": ask_again, "id": id}

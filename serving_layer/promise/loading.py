@@ -110,12 +110,12 @@ def complete(connection: Connection, generation: int, name: str, attempt: int, c
     """
     generations.record_loaded(connection, generation, name, attempt)
     parts = select(load.c.part).where(load.c.generation == generation, load.c.cell_table == name)
-    there = set(connection.execute(parts).scalars())
-    if there != computed:
+    loaded = set(connection.execute(parts).scalars())
+    if loaded != computed:
         raise LaminaError(
             f"The cells of generation {generation} are not complete",
-            evidence=f"{name}: {len(computed)} parts were computed, {len(there)} are loaded;"
-            f" unmatched: {', '.join(map(str, sorted(there ^ computed)))}",
+            evidence=f"{name}: {len(computed)} parts were computed, {len(loaded)} are loaded;"
+            f" unmatched: {', '.join(map(str, sorted(loaded ^ computed)))}",
             way_out="Compute them again: `lamina step compute`, or begin another with `lamina rebuild`.",
         )
     cells.run(connection, f"ANALYZE {cells.cells_of(name, generation)}")

@@ -260,8 +260,8 @@ def are_read(connection: Connection) -> bool:
 
 def record_heartbeat(connection: Connection, fences: Mapping[str, int]) -> None:
     """Records a heartbeat of the queries' writer. Waits for no lock, and skips queries with a newer writer."""
-    mine = select(heartbeat.c.query).join(query).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))
-    free = mine.with_for_update(of=heartbeat, skip_locked=True).scalar_subquery()
+    beats = select(heartbeat.c.query).join(query).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))
+    free = beats.with_for_update(of=heartbeat, skip_locked=True).scalar_subquery()
     connection.execute(update(heartbeat).where(heartbeat.c.query.in_(free)).values(heard_at=func.clock_timestamp()))
 
 
@@ -275,9 +275,9 @@ def release(connection: Connection, fences: Mapping[str, int]) -> None:
     must not delay a process that is ending.
     """
     connection.execute(text("SET LOCAL lock_timeout = '3s'"))
-    mine = tuple_(query.c.name, query.c.fence).in_(list(fences.items()))
-    lock(connection, connection.execute(select(query.c.name).where(mine)).scalars())
-    connection.execute(update(query).where(mine).values(writer=None, writer_kind=None, deaths=0))
+    is_own = tuple_(query.c.name, query.c.fence).in_(list(fences.items()))
+    lock(connection, connection.execute(select(query.c.name).where(is_own)).scalars())
+    connection.execute(update(query).where(is_own).values(writer=None, writer_kind=None, deaths=0))
 
 
 def record_archived(connection: Connection, name: str, held: Offsets) -> None:

@@ -55,11 +55,11 @@ def prove(connection: Connection, generation: int) -> Proof | None:
         return None
     old = lookup.get(connection, published)
     if new.version != old.version:
-        alike = versions.shared(*(versions.get(connection, side.view, side.version) for side in (new, old)))
-        if not alike:
+        common = versions.shared(*(versions.get(connection, side.view, side.version) for side in (new, old)))
+        if not common:
             return None
-        shared = tuple(name for table in alike.values() for name in table.columns.partials)
-        return replace(_compare(connection, new, old, alike), shared=shared)
+        shared = tuple(name for table in common.values() for name in table.columns.partials)
+        return replace(_compare(connection, new, old, common), shared=shared)
     whole = {name: SharedCells(name, cells.columns_of(connection, name)) for name in new.tables}
     return _compare(connection, new, old, whole)
 

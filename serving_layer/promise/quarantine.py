@@ -126,8 +126,8 @@ def write(connection: Connection, bad: BadRecords | None) -> None:
     """Stores and counts staged records, in the transaction that moves progress past them."""
     if bad is not None and bad.counts:
         named = ", ".join(f'"{column}"' for column in COLUMNS)
-        mine = text(f"INSERT INTO lamina.quarantine ({named}) SELECT {named} FROM staged_bad WHERE source = :source")
-        connection.execute(mine, {"source": bad.source})
+        sql = text(f"INSERT INTO lamina.quarantine ({named}) SELECT {named} FROM staged_bad WHERE source = :source")
+        connection.execute(sql, {"source": bad.source})
         _count(connection, bad.source, bad.topic, bad.counts)
 
 
@@ -187,12 +187,12 @@ def bad_field_count(connection: Connection, source: str) -> int:
 
 def has_overflowed_within_an_hour(connection: Connection, source: str) -> bool:
     """True if more bad records of a source came within an hour than its bound of bytes holds."""
-    mine = quarantine.c.source == source
-    oldest = select(func.clock_timestamp() - func.min(quarantine.c.quarantined_at)).where(mine)
+    of_source = quarantine.c.source == source
+    oldest = select(func.clock_timestamp() - func.min(quarantine.c.quarantined_at)).where(of_source)
     age = connection.execute(oldest).scalar_one()
     if age is None or age >= timedelta(hours=1):
         return False
-    stored = select(func.count(), func.sum(quarantine.c.size)).where(mine)
+    stored = select(func.count(), func.sum(quarantine.c.size)).where(of_source)
     records, size = connection.execute(stored).one()
     return bool(count(connection, source) > records and size >= _bytes_kept(sources(connection)[source]) / 2)
 

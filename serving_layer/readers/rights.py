@@ -108,8 +108,8 @@ def reset_settings(connection: Connection, role: str, foreign: Sequence[RoleSett
     database = quoted(str(connection.execute(text("SELECT current_database()")).scalar_one()))
     for setting in foreign:
         alter = f"ALTER ROLE {quoted(role)}" + ("" if setting.everywhere else f" IN DATABASE {database}")
-        ours = None if setting.everywhere else OF_THE_ROLE.get(setting.name)
-        change = f"RESET {_name(setting.name)}" if ours is None else f"SET {setting.name} = {ours}"
+        own_value = None if setting.everywhere else OF_THE_ROLE.get(setting.name)
+        change = f"RESET {_name(setting.name)}" if own_value is None else f"SET {setting.name} = {own_value}"
         run(connection, f"{alter} {change}")
 
 

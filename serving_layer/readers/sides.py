@@ -146,5 +146,5 @@ def _names(side: Side) -> str:
 
 
 def _column_of(column: Mapping[str, Any], side: Side) -> str:
-    there = any(shown["name"] == column["name"] for shown in side.columns)
-    return quoted(column["name"]) if there else f"NULL::{column['type']}"
+    exists = any(shown["name"] == column["name"] for shown in side.columns)
+    return quoted(column["name"]) if exists else f"NULL::{column['type']}"

@@ -98,8 +98,8 @@ def _folded_tables(connection: Connection) -> list[str]:
     """The realtime tables that were merged into the cells of their generation."""
     rows = connection.execute(select(generation_cells).join(generation).where(generation.c.dropped_at.is_(None))).all()
     names = [cells.realtime_of(row.cell_table, row.generation, n) for row in rows for n in range(row.absorbed)]
-    there = text("SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE to_regclass(name) IS NOT NULL")
-    return list(connection.execute(there, {"names": names}).scalars())
+    existing = text("SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE to_regclass(name) IS NOT NULL")
+    return list(connection.execute(existing, {"names": names}).scalars())
 
 
 def _exchanged_notes(connection: Connection) -> list[str]:
@@ -116,12 +116,12 @@ def _forgotten_ids(connection: Connection) -> list[str]:
 
 def _unknown_tables(connection: Connection, pattern: str, names: str) -> list[str]:
     """The tables in schema `realtime` whose names match a pattern and are not in the result of the SELECT `names`."""
-    there = text(
+    tables = text(
         "SELECT format('realtime.%I', relname) FROM pg_class"
         " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
         f" AND relname ~ :pattern AND relname NOT IN ({names})"
     )
-    return list(connection.execute(there, {"pattern": pattern}).scalars())
+    return list(connection.execute(tables, {"pattern": pattern}).scalars())
 
 
 def _forget_unused_cell_tables(connection: Connection) -> None:

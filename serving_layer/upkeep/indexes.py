@@ -104,9 +104,9 @@ def _todo(connection: Connection) -> Iterator[str]:
     for row in connection.execute(text(_PLACES)).all():
         indexes = declared.get((row.view, row.version), {}).get(row.cell_table, ())
         names = {_name(row.place, index): index for index in indexes}
-        there = connection.execute(text(_THERE), {"place": row.place, "prefix": PREFIX}).all()
-        built = {old.name for old in there if old.valid and old.name in names}
-        yield from (f"DROP INDEX CONCURRENTLY IF EXISTS cells.{old.name}" for old in there if old.name not in built)
+        existing = connection.execute(text(_THERE), {"place": row.place, "prefix": PREFIX}).all()
+        built = {old.name for old in existing if old.valid and old.name in names}
+        yield from (f"DROP INDEX CONCURRENTLY IF EXISTS cells.{old.name}" for old in existing if old.name not in built)
         for name in names.keys() - built:
             yield f"{_CREATE}{name} ON {row.place} USING {names[name]}"
 
