@@ -168,12 +168,12 @@ class Flow:
     ) -> Effect:
         """Runs the statements over the records: by kept plans if the records are few, and decoded by known schemas."""
         records = records.decoded(statements.sources, self.assumptions.answers)
-        if records.few is not None and span.range.size <= FEW:
+        if records.fetch is not None and span.range.size <= FEW:
             plans = (self.planner.plan if may_wait else self.planner.existing_plans)(statements)
             with timer.phase("read"):
-                few = None if plans is None else records.few()
-            if plans is not None and few is not None:
-                effect = plans.compute(few, look_up, wait=may_wait)
+                table = None if plans is None else records.fetch()
+            if plans is not None and table is not None:
+                effect = plans.compute(table, look_up, wait=may_wait)
                 if effect is not None:
                     return effect
         effect = statements.compute(records.raw(), look_up, likely_new=self.assumptions.ids_are_new)

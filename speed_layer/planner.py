@@ -27,7 +27,7 @@ from serving_layer.promise import event_ids
 from serving_layer.promise.event_ids import IdLookup
 from speed_layer.jobs import SETTLES_WITHIN, Jobs
 from speed_layer.plans import Plans
-from speed_layer.records import few_of
+from speed_layer.records import fetch_few
 from speed_layer.resources import Resources
 from speed_layer.statements import Statements
 from view_algebra.compiled import Source
@@ -175,8 +175,8 @@ class Planner:
                 # A query of its own, which shares no cache with the micro-batch.
                 soon.compute(records.where("true"), look_up)
                 entry = self._new_entry(soon)
-                if entry.plans is not None and (few := few_of(records)) is not None:
-                    entry.plans.compute(few, look_up)
+                if entry.plans is not None and (table := fetch_few(records)) is not None:
+                    entry.plans.compute(table, look_up)
             self.kept.announced = entry
             log.debug("%s: prepared for new versions in %.1f s", self.source.name, time.monotonic() - began)
         except Exception:

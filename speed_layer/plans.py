@@ -85,7 +85,7 @@ class Plans:
         frames = [frame for _, frame in self._statements] + ([] if self._ids is None else [self._ids])
         self.stateful = {name for frame in frames for name in operators(frame)} - STATELESS
 
-    def compute(self, few: pa.Table, look_up: LookUp, *, wait: bool = True) -> Effect | None:
+    def compute(self, table: pa.Table, look_up: LookUp, *, wait: bool = True) -> Effect | None:
         """As `Statements.compute`, of fetched records, in the columns of a raw record.
 
         The plans compute one micro-batch at a time, since they read one file. If they are running, the next caller
@@ -94,22 +94,24 @@ class Plans:
         if not self._running.acquire(blocking=wait):
             return None
         try:
-            self._write(few)
+            self._write(table)
             source, counted, bad = self._source, None, None
             if self._ids is not None:
                 counted = look_up(ids_of(self._ids))
                 if counted.copies.num_rows:
                     bad = bad_among(self.records, source) if source.counts_bad_fields else None  # copies included
-                    self._write(few, but=counted.copies)
+                    self._write(table, except_for=counted.copies)
             results = [result_of(fused, frame) for fused, frame in self._statements]
             effect = effect_of(results, self.records, source)
             return replace(effect, ids=counted, bad=bad or effect.bad)
         finally:
             self._running.release()
 
-    def _write(self, few: pa.Table, but: pa.Table | None = None) -> None:
-        left_out = set() if but is None else {(row["partition"], row["offset"]) for row in but.to_pylist()}
-        rows = (row for row in rows_of(few) if (row["partition"], row["offset"]) not in left_out)
+    def _write(self, table: pa.Table, except_for: pa.Table | None = None) -> None:
+        left_out = (
+            set() if except_for is None else {(row["partition"], row["offset"]) for row in except_for.to_pylist()}
+        )
+        rows = (row for row in rows_of(table) if (row["partition"], row["offset"]) not in left_out)
         self._file.write_bytes(file_of(rows))
 
 

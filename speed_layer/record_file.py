@@ -65,11 +65,11 @@ def _plain(value: Any) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else str(value.isoformat())
 
 
-def rows_of(few: pa.Table) -> Iterator[dict[str, Any]]:
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
     """The rows of fetched records, for `file_of`."""
-    if few.num_rows == 0:
+    if table.num_rows == 0:
         return
-    columns = {name: few[name] for name in few.column_names if name != "topic"}
+    columns = {name: table[name] for name in table.column_names if name != "topic"}
     for name in {"timestamp", RAW_LOG_TIME} & columns.keys():
         columns[name] = columns[name].cast(pa.timestamp("us")).cast(pa.int64())
     for record in pa.table(columns).to_pylist():

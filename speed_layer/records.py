@@ -38,16 +38,16 @@ class Records:
     """The raw records of a span, fetched on demand.
 
     raw: returns them as Spark reads them
-    few: fetches them, or returns None if there are too many or none. Without it, there are too many
+    fetch: fetches them, or returns None if there are too many or none. Without it, there are too many
     """
 
     raw: Callable[[], DataFrame]
-    few: Callable[[], pa.Table | None] | None = None
+    fetch: Callable[[], pa.Table | None] | None = None
 
     @classmethod
     def of(cls, raw: DataFrame) -> Records:
         """The records that Spark reads for one source."""
-        return cls(lambda: raw, partial(few_of, raw))
+        return cls(lambda: raw, partial(fetch_few, raw))
 
     def with_log_times(self, topic: str, reached: LogTimes) -> Records:
         """These records with their log times, which continue from those `reached` below them."""
@@ -57,21 +57,21 @@ class Records:
     def decoded(self, sources: Sequence[Source], answers: Answers) -> Records:
         """These records, their values decoded for every declaration of their source."""
 
-        def few(table: pa.Table) -> pa.Table | None:
+        def decode(table: pa.Table) -> pa.Table | None:
             table = decoded_in_memory(table, sources, answers)
             return None if table.nbytes > MOST_DECODED else table
 
-        return self._mapped(partial(decoded, sources=sources, answers=answers), few)
+        return self._mapped(partial(decoded, sources=sources, answers=answers), decode)
 
-    def _mapped(self, raw: Callable[[DataFrame], DataFrame], few: Callable[[pa.Table], pa.Table | None]) -> Records:
-        def mapped_few() -> pa.Table | None:
-            table = None if self.few is None else self.few()
-            return None if table is None else few(table)
+    def _mapped(self, raw: Callable[[DataFrame], DataFrame], table: Callable[[pa.Table], pa.Table | None]) -> Records:
+        def fetch() -> pa.Table | None:
+            fetched = None if self.fetch is None else self.fetch()
+            return None if fetched is None else table(fetched)
 
-        return Records(lambda: raw(self.raw()), None if self.few is None else mapped_few)
+        return Records(lambda: raw(self.raw()), None if self.fetch is None else fetch)
 
 
-def few_of(records: DataFrame) -> pa.Table | None:
+def fetch_few(records: DataFrame) -> pa.Table | None:
     """Fetches raw records, or returns None if there are none or they exceed `FEW_BYTES`."""
     fetched, size = [], 0
     for batch in batches(records):
@@ -82,6 +82,6 @@ def few_of(records: DataFrame) -> pa.Table | None:
     return pa.Table.from_batches(fetched) if fetched else None
 
 
-def records_of_topic(few: pa.Table | None, topic: str) -> pa.Table | None:
+def records_of_topic(table: pa.Table | None, topic: str) -> pa.Table | None:
     """The records of one topic."""
-    return None if few is None else few.filter(pc.equal(few["topic"], topic))
+    return None if table is None else table.filter(pc.equal(table["topic"], topic))

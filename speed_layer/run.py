@@ -24,7 +24,7 @@ from speed_layer.flow import Membership
 from speed_layer.jobs import Jobs
 from speed_layer.member import Member
 from speed_layer.position import Span, StartAgain
-from speed_layer.records import FEW, Records, few_of, records_of_topic
+from speed_layer.records import FEW, Records, fetch_few, records_of_topic
 from speed_layer.resources import Resources
 
 if TYPE_CHECKING:
@@ -177,18 +177,18 @@ class Run:
         conf.set("spark.sql.shuffle.partitions", "1")
         together = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism)
         small = all(span.range.size <= FEW for span in spans)
-        few = self._computing.submit(self._few_of, together) if small else None
+        fetching = self._computing.submit(self._fetch, together) if small else None
         try:
             yield lambda member: Records(
                 lambda: _of(together.persist(), member).coalesce(1),
-                None if few is None else lambda: records_of_topic(few.result(), member.source.topic),
+                None if fetching is None else lambda: records_of_topic(fetching.result(), member.source.topic),
             )
         finally:
             together.unpersist()
 
-    def _few_of(self, records: DataFrame) -> pa.Table | None:
+    def _fetch(self, records: DataFrame) -> pa.Table | None:
         with self._reading.group():
-            return few_of(records)
+            return fetch_few(records)
 
 
 def _of(records: DataFrame, member: Member) -> DataFrame:

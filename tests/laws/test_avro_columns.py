@@ -12,7 +12,7 @@ from lamina.testing.runner import raw_records
 from master_log.reading.kafka_reader import parsed
 from master_log.reading.record_decoding import decoded_in_memory
 from speed_layer import record_file
-from speed_layer.records import few_of
+from speed_layer.records import fetch_few
 from tests.fix_registry import in_frame
 from tests.laws.engines import Engines, raw_of
 from tests.laws.test_formats import avro, declared
@@ -166,7 +166,7 @@ def texts(engines: Engines, columns: str, values: list[bytes], few: Path | None 
         engines.records(source, values)
         records = engines.spark.table("records")
     else:
-        at_hand = few_of(raw_records(engines.spark, [raw_of(value, number) for number, value in enumerate(values)]))
+        at_hand = fetch_few(raw_records(engines.spark, [raw_of(value, number) for number, value in enumerate(values)]))
         few.write_bytes(
             record_file.file_of(record_file.rows_of(decoded_in_memory(at_hand, [source], {0: engines.schemas})))
         )

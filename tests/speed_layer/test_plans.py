@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from serving_layer.postgres.copying import CopyRows
 from serving_layer.promise.event_ids import IdLookup
 from speed_layer.plans import COMPILED, INTERPRETED, STATELESS, Plans, operators
-from speed_layer.records import few_of
+from speed_layer.records import fetch_few
 from speed_layer.statements import Effect, Statements
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed
@@ -127,7 +127,7 @@ def test_kept_plans_and_new_ones_have_the_same_effect(
     begin, counted, counted_again = 0, CountedIds(), CountedIds()
     for records in MICRO_BATCHES:
         raw = raw_of(spark, name, records, begin)
-        few = few_of(raw)
+        few = fetch_few(raw)
         assert (few is None) == (not records)
         if few is not None:
             assert contents(plans.compute(few, counted)) == contents(planned_again.compute(raw, counted_again))
@@ -140,7 +140,7 @@ def test_records_that_a_disk_has_lost_are_noticed(
 ) -> None:
     """If the file is not what was written, nothing is computed. Otherwise progress would pass the lost records."""
     plans = Plans(spark, statements(catalog, "newest"), tmp_path, INTERPRETED)
-    few = few_of(raw_of(spark, "newest", MICRO_BATCHES[0], 0))
+    few = fetch_few(raw_of(spark, "newest", MICRO_BATCHES[0], 0))
     assert few is not None
     written = Path.write_bytes
 
