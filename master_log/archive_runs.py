@@ -217,10 +217,10 @@ class ArchiveRun:
         common = OffsetRange(Offsets(start), Offsets(ends))
         columns, skipped = (*RECORD_COLUMNS[:4], "kafka_value"), self.log.skipped()
         stored = self._table.read(next(self._table.lineage()).id).where(within(common))
-        ours = without(stored, common.holds(skipped)).select(*columns)
+        in_log = without(stored, common.holds(skipped)).select(*columns)
         raw = kafka_range(self.log.spark, self.brokers, self.source, common, skipped)
-        theirs = positions(raw, self.source).select(*columns)
-        both = ours.exceptAll(theirs).unionAll(theirs.exceptAll(ours))
+        in_kafka = positions(raw, self.source).select(*columns)
+        both = in_log.exceptAll(in_kafka).unionAll(in_kafka.exceptAll(in_log))
         rows = both.groupBy("kafka_partition").agg({"kafka_offset": "min"}).collect()
         return ends | {TopicPartition(topic, int(partition)): int(offset) for partition, offset in rows}
 

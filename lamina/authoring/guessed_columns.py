@@ -192,11 +192,11 @@ def _values(column: GuessedColumn) -> str | None:
         return f"{_short(seen.lowest)} to {_short(seen.highest)}"
     if seen.earliest and column.kind in (DATE, TIMESTAMP) and seen.earliest != seen.latest:
         return f"{seen.earliest} to {seen.latest}"
-    few = [text for text, _ in seen.different.most_common(EXAMPLES) if 0 < len(text) <= LONGEST_EXAMPLE]
-    few = [text for text in few if text.isprintable() and text.strip()]
-    if seen.many or len(seen.different) == seen.values or not few:
+    examples = [text for text, _ in seen.different.most_common(EXAMPLES) if 0 < len(text) <= LONGEST_EXAMPLE]
+    examples = [text for text in examples if text.isprintable() and text.strip()]
+    if seen.many or len(seen.different) == seen.values or not examples:
         return None
-    return f"e.g. {', '.join(few)}"
+    return f"e.g. {', '.join(examples)}"
 
 
 def _short(number: Decimal | None) -> str:

@@ -269,21 +269,22 @@ def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
 
 
 def _show_difference(output: Output, difference: Difference) -> None:
-    here, there = f"analytics.{difference.view}", f"{difference.against}.{difference.view}"
+    deployed, previewed = f"analytics.{difference.view}", f"{difference.against}.{difference.view}"
     if difference.equal:
-        output.text(f"{here} and {there} are equal: {difference.same:,} rows")
+        output.text(f"{deployed} and {previewed} are equal: {difference.same:,} rows")
         return
     rows = [
         ("rows", difference.rows_here, difference.rows_there),
         ("only there", difference.only_here, difference.only_there),
     ]
-    output.table(("", here, there), rows)
+    output.table(("", deployed, previewed), rows)
     by = "as whole rows" if difference.key is None else f"by {', '.join(difference.key) or 'one row'}"
     output.text(f"\nthe same in both: {difference.same:,}; differing: {difference.differing:,} (compared {by})\n")
     output.table(
-        ("column", here, there, "differs in rows"), [tuple(vars(column).values()) for column in difference.columns]
+        ("column", deployed, previewed, "differs in rows"),
+        [tuple(vars(column).values()) for column in difference.columns],
     )
     for example in difference.examples:
         output.text("")
-        for name, row in ((here, example.here), (there, example.there)):
+        for name, row in ((deployed, example.here), (previewed, example.there)):
             output.text(f"{name}: {cell(row) if row is not None else 'no such row'}")

@@ -152,11 +152,11 @@ def _places(kind: str, contents: Mapping[str, bytes], to: Path) -> dict[str, Pat
 
 def _write(contents: Mapping[str, bytes], places: Mapping[str, Path], *, force: bool) -> list[Path]:
     """Writes all files, or none if one of them would be overwritten. Returns their paths."""
-    there = [path for path in places.values() if path.exists() or path.is_symlink()]
-    if there and not force:
+    existing = [path for path in places.values() if path.exists() or path.is_symlink()]
+    if existing and not force:
         raise LaminaError(
-            f"{len(there)} of {len(places)} files exist" if len(places) > 1 else f"{there[0]} exists",
-            evidence=", ".join(map(str, there)),
+            f"{len(existing)} of {len(places)} files exist" if len(places) > 1 else f"{existing[0]} exists",
+            evidence=", ".join(map(str, existing)),
             way_out="Overwrite with --force, or name another place with --output.",
         )
     for name, path in places.items():

@@ -137,10 +137,10 @@ def _check(catalog: Path, texts: dict[str, str], *, force: bool) -> None:
     from lamina.authoring.catalog_files import catalog_files, files_in
     from view_algebra import compile_catalog
 
-    there = [path for path in texts if (catalog / path).exists()]
-    if there and not force:
+    existing = [path for path in texts if (catalog / path).exists()]
+    if existing and not force:
         raise LaminaError(
-            f"The catalog at {catalog} has {' and '.join(there)}; nothing was written",
+            f"The catalog at {catalog} has {' and '.join(existing)}; nothing was written",
             way_out="Choose another name with --name, or overwrite with --force.",
         )
     has_others = catalog.is_dir() and files_in(catalog, ".sql")

@@ -96,8 +96,8 @@ def values_of(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
                     way_out="Set one of them.",
                 )
             values[key] = _held_in(environment[f"{variable}{_FILE}"].strip(), f"{variable}{_FILE}")
-    ours = {*VARIABLES.values(), *(f"{variable}{_FILE}" for variable in VARIABLES.values())}
-    unknown = [name for name in environment if name.startswith("LAMINA_") and name not in ours]
+    variables = {*VARIABLES.values(), *(f"{variable}{_FILE}" for variable in VARIABLES.values())}
+    unknown = [name for name in environment if name.startswith("LAMINA_") and name not in variables]
     for name in sorted(unknown):
         near = difflib.get_close_matches(name, VARIABLES.values(), n=1, cutoff=0.8)
         if near:  # the prefix may be somebody else's, but a name this near to ours is a typo

@@ -232,8 +232,8 @@ class Watch:
         except KafkaUnavailable:
             raise
         except LaminaError:  # one of the topics is gone, which an alarm reports
-            there = brokers.topic_ids(*topics)
-            return brokers.latest(*there)
+            existing = brokers.topic_ids(*topics)
+            return brokers.latest(*existing)
 
     def _read_alarms(self) -> list[str]:
         return statuses.read_alarms(self._deployment)

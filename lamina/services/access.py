@@ -63,11 +63,11 @@ def keep_private(folder: Path, *, passing: Owner | None = None) -> None:
 def _refuse_foreign_folder(folder: Path) -> None:
     """Raises LaminaError for a folder that is open to others and is not empty, but holds nothing of ours."""
     if any(rights for tag, rights, _ in _entries(folder) if tag in (_GROUP_OBJ, _OTHER)):
-        there = sorted(entry.name for entry in folder.iterdir() if entry.name != "lost+found")
-        if there and not OURS & set(there):
+        entries = sorted(entry.name for entry in folder.iterdir() if entry.name != "lost+found")
+        if entries and not OURS & set(entries):
             raise LaminaError(
                 f"{folder} is not a folder of Lamina's own",
-                evidence=f"Others may use it, and it holds {', '.join(there[:3])}{', …' if there[3:] else ''}:"
+                evidence=f"Others may use it, and it holds {', '.join(entries[:3])}{', …' if entries[3:] else ''}:"
                 " Lamina would shut them out, since raw records are kept there.",
                 way_out=f"Set LAMINA_HOME to a folder for it alone, such as {folder / 'lamina'}.",
             )
@@ -79,10 +79,10 @@ def _may(owner: Owner, path: Path, right: int) -> bool:
     if status.st_uid == owner.uid:
         return bool(status.st_mode >> 6 & right)
     entries = _entries(path)
-    mine = [rights for tag, rights, who in entries if tag == _USER and who == owner.uid]
+    rights_of_owner = [rights for tag, rights, who in entries if tag == _USER and who == owner.uid]
     others = [rights for tag, rights, _ in entries if tag == _OTHER]
     mask = [rights for tag, rights, _ in entries if tag == _MASK]
-    return bool(mine[0] & mask[0] & right) if mine else bool(others[0] & right)
+    return bool(rights_of_owner[0] & mask[0] & right) if rights_of_owner else bool(others[0] & right)
 
 
 def _entries(path: Path) -> list[tuple[int, int, int]]:

@@ -22,18 +22,18 @@ def own_folder(parent: Path) -> Path:
 
     Process ids cannot be the names, because containers that share a volume use the same ids.
     """
-    mine = _MINE.get(parent)
-    if mine is not None and mine.exists():
-        return mine
+    folder = _MINE.get(parent)
+    if folder is not None and folder.exists():
+        return folder
     parent.mkdir(parents=True, exist_ok=True)
     with locked(parent / "folders.lock"):
         _remove_left(parent)
-        mine = parent / uuid.uuid4().hex
-        mine.mkdir(mode=0o700)
-        _hold(mine)
-    _MINE[parent] = mine
-    atexit.register(shutil.rmtree, mine, ignore_errors=True)
-    return mine
+        folder = parent / uuid.uuid4().hex
+        folder.mkdir(mode=0o700)
+        _hold(folder)
+    _MINE[parent] = folder
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def sweep(parent: Path) -> int:

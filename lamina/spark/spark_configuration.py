@@ -127,10 +127,10 @@ _INSTEAD = {
 }
 
 
-def combined(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+def combined(defaults: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:
     """The settings of a session. Raises LaminaError if one of the operator's contradicts ours."""
-    settings = dict(ours)
-    for name, value in theirs.items():
+    settings = dict(defaults)
+    for name, value in overrides.items():
         if not name.startswith("spark."):
             raise LaminaError(
                 f"{NAME} sets {name}, which is not a setting of Spark",
@@ -138,13 +138,13 @@ def combined(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, st
                 way_out=f"Write spark.hadoop.{name} for a setting of Hadoop, or take the line out.",
             )
         if name in JOINED:
-            settings[name] = JOINED[name].join(part for part in (ours.get(name), value) if part)
-        elif name in THEIRS or ours.get(name) == value:
+            settings[name] = JOINED[name].join(part for part in (defaults.get(name), value) if part)
+        elif name in THEIRS or defaults.get(name) == value:
             settings[name] = value
-        elif name in ours:
+        elif name in defaults:
             raise LaminaError(
                 f"{NAME} sets {name} to {value!r}, which contradicts Lamina",
-                evidence="" if "password" in name else f"Lamina sets it to {ours[name]!r}.",
+                evidence="" if "password" in name else f"Lamina sets it to {defaults[name]!r}.",
                 way_out=_INSTEAD.get(name, "Take the line out."),
             )
         elif name == "spark.submit.deployMode" or (name.startswith("spark.sql.") and not name.startswith(SQL)):

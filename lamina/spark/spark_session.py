@@ -64,8 +64,10 @@ def session(
     try:
         options = java_options or tuple(archive_options(settings.home, "spark"))
         options += (*QUICK_COMPILER.split(), QUICK_COLLECTOR) if short_lived else ()
-        ours = configuration(settings, master, heap, options) | (iceberg_catalog(settings) if settings.postgres else {})
-        configured = combined(ours, settings.spark_conf)
+        defaults = configuration(settings, master, heap, options) | (
+            iceberg_catalog(settings) if settings.postgres else {}
+        )
+        configured = combined(defaults, settings.spark_conf)
         _set_environment(settings.home)
         _start_jvm(configured, nice)
         with _own_interrupts():

@@ -188,13 +188,13 @@ class Client:
 
     def _not_trusted(self, reason: str) -> KafkaUnavailable:
         """The error if one side does not trust the other's certificate, or the listener does not use TLS."""
-        theirs = "CERTIFICATE_VERIFY_FAILED" in reason
+        is_their_certificate = "CERTIFICATE_VERIFY_FAILED" in reason
         return KafkaUnavailable(
             f"TLS with the brokers at {self.bootstrap_servers} fails",
             evidence=reason,
             way_out=(
                 "Name the authority of the brokers' certificate in ca_file, or renew the certificate if it has expired."
-                if theirs
+                if is_their_certificate
                 else "Name the client certificate that the brokers ask for in cert_file, or correct the port."
             ),
         )

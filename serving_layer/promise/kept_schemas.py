@@ -89,9 +89,9 @@ def listed(connection: Connection, names: Collection[str] = ()) -> list[NamedSch
         for error, records in connection.execute(errors):
             if (id := frames.lacked(error)) is not None:
                 bad[id] = bad.get(id, 0) + records
-        mine = (schema.c.topic == source.topic, schema.c.ask_again == by.ask_again)
+        of_source = (schema.c.topic == source.topic, schema.c.ask_again == by.ask_again)
         order = (func.length(schema.c.id), schema.c.id)
-        for row in connection.execute(select(schema).where(*mine).order_by(*order)):
+        for row in connection.execute(select(schema).where(*of_source).order_by(*order)):
             id, kind = (f"above {row.text}", None) if row.id == frames.ABOVE else (row.id, row.kind)
             schemas.append(NamedSchema(name, row.ask_again, id, kind, row.kept_at, 0 if kind else bad.get(row.id, 0)))
     return schemas
