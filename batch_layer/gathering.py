@@ -77,7 +77,7 @@ def write(connection: Connection, gathered: LeapRecords) -> None:
     """Writes the bad records, with their counts, and the ids."""
     for bad in gathered.bad:
         if bad.topic in gathered.replaced:
-            quarantine.forget(connection, bad.source, but=skipping.SKIPPED)
+            quarantine.forget(connection, bad.source, except_for=skipping.SKIPPED)
         quarantine.stage(connection, bad)
         quarantine.write(connection, bad)
     for name, ids in gathered.ids.items():

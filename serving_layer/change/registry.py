@@ -243,7 +243,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     gone = [name for name in before.views if name not in catalog.views]
     for name in gone:
         _withdraw_cells(connection, name)
-    views.serve(connection, but=gone)
+    views.serve(connection, except_for=gone)
     views.withdraw(connection, gone)
     connection.execute(delete(view).where(view.c.name.in_(gone)))
     history.record_shown(connection, list(catalog.views))

@@ -152,10 +152,10 @@ def take_back(connection: Connection, at: TopicPartition, offset: int, error: st
     connection.execute(delete(bad_count).where(*counted, bad_count.c.records == 0))
 
 
-def forget(connection: Connection, source: str, *, but: str | None = None) -> None:
-    """Deletes the records of a source that is read again from its first record, except those with the error `but`."""
+def forget(connection: Connection, source: str, *, except_for: str | None = None) -> None:
+    """Deletes the records of a source that is read again from its first record, except those with one error."""
     for table in (quarantine, bad_count):
-        connection.execute(delete(table).where(table.c.source == source, table.c.error.is_distinct_from(but)))
+        connection.execute(delete(table).where(table.c.source == source, table.c.error.is_distinct_from(except_for)))
 
 
 def forget_undeclared(connection: Connection) -> None:

@@ -78,7 +78,7 @@ class ViewRow(NamedTuple):
 _ROWS = select(*(view.c[field] for field in ViewRow._fields))
 
 
-def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
+def serve(connection: Connection, *, except_for: Collection[str] = ()) -> list[str]:
     """Creates or replaces the analyst's view of every declared view that can be read. Returns the changed names.
 
     A view with cells can be read once a generation is published, a derived view once everything it reads can be. Before
@@ -86,14 +86,17 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
     snapshot sees, which is why every view checks the publication in the reader's snapshot.
 
     If a reader holds a view, this and all later statements of the transaction wait only shortly
-    (`wait_shortly_for_readers`, `Database.retrying`). `but` are views that are about to be dropped.
+    (`wait_shortly_for_readers`, `Database.retrying`). `except_for` are views that are about to be dropped.
     """
     wait_shortly_for_readers(connection)
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
     where = places(connection)
     changed: list[str] = []
     missing: dict[str, list[str]] = {}
-    rows = [ViewRow(*row) for row in connection.execute(_ROWS.where(view.c.name.not_in(but)).order_by(view.c.position))]
+    rows = [
+        ViewRow(*row)
+        for row in connection.execute(_ROWS.where(view.c.name.not_in(except_for)).order_by(view.c.position))
+    ]
     for again in (False, True):  # an older side may read a view created later, and is dropped with it
         for row in rows:
             if row.kind == "derived" and set(row.reads) <= readable:
