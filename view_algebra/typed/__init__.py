@@ -5,9 +5,14 @@ Syntax trees come in, and the typed queries of `language/expressions.py` go out.
     queries         a block, clause by clause: SELECT, set operations
     relations       FROM: joins, USING, LATERAL, AS OF, VALUES
     grouping        GROUP BY: grouping sets, windows of time, sessions
-    scalars         expressions: operators, CAST, LIKE
+    scalars         expressions: a reader for each kind of node
+    casts, likes    CAST, LIKE
+    guards          guards for values that Spark or Postgres lacks
     sugar           functions that rewrite to others
     aggregates      aggregates, WITHIN GROUP
+    lists           lists in an order of their own, listagg
+    estimates       approximate aggregates
+    spelling        Spark SQL of aggregates, for `lamina check`
     over            window functions and aggregates OVER rows, and their frames
     calls           the rules for the arguments of aggregates and time windows
     generators      calls that turn one row into several

@@ -33,6 +33,7 @@ from view_algebra.language.types import (
     TIMESTAMP,
     VOID,
     WINDOW,
+    Type,
 )
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span
@@ -80,6 +81,16 @@ def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -
 def call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     """A call, as the parser would return it."""
     return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
+
+
+def is_array(node: exp.Expr) -> bool:
+    """True for array(…) with elements."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "array" and bool(node.expressions)
+
+
+def percentile_list(percentiles: Sequence[Expr], place: Place) -> Expr:
+    """Several percentiles of the same values as a list."""
+    return Call("shares", tuple(percentiles), Type("ARRAY", element=percentiles[0].type), place=place)
 
 
 def as_number(row: AggregateFunction, argument: Expr) -> Expr:

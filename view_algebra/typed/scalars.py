@@ -1,16 +1,9 @@
-"""From the author's syntax to typed scalar expressions: operators, calls, CAST, LIKE, and guards for Spark.
-
-Spark raises for some values, or returns a value that Postgres cannot hold. Below the aggregation and above it, both are
-NULL, or U+FFFD in a text (`engines/spark.py`, `engines/postgres/`). A guard gives the author's SELECT, which
-`lamina check` runs, the same meaning at the same place.
-"""
+"""From the author's syntax to typed scalar expressions: a reader for each kind of node, and for each kind of call."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 from typing import cast as static_cast
 
@@ -20,66 +13,29 @@ from view_algebra.language import times as clock
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, ONLY_WITHIN_GROUP, SYNONYMS, is_aggregate
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
-from view_algebra.language.limits import (
-    KEEPS,
-    MOVES,
-    READS_TIMES,
-    as_text,
-    ended_within_calendar,
-    finite,
-    leaves_calendar,
-    makes_any_text,
-    moved,
-    or_endless,
-    read_json,
-    read_time,
-    refuses_pattern,
-    short_number,
-    text_of_bytes,
-    within_calendar,
-)
-from view_algebra.language.literals import regular
-from view_algebra.language.meeting import cast, compare, instead_of, is_untried, tries
+from view_algebra.language.meeting import compare
 from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
-from view_algebra.language.overloads import call, overload, text_of
+from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.time_windows import TIME_WINDOWS, window_key
-from view_algebra.language.times import CLOCK, TIMED, cast_of, interval, shifted
-from view_algebra.language.types import (
-    BIGINT,
-    BITS,
-    BOOLEAN,
-    CALENDAR,
-    DATE,
-    STRING,
-    TIMES_OF_DAY,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    TINYINT,
-    VOID,
-    Type,
-    instead,
-    unknown,
-)
-from view_algebra.language.types import read as read_type
+from view_algebra.language.times import CLOCK, TIMED, interval, shifted
+from view_algebra.language.types import BIGINT, BOOLEAN, STRING, TINYINT, VOID
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed import sugar
-from view_algebra.typed.aggregates import (
-    collected,
-    ignoring_nulls,
-    map_from_entries,
-    sorted_list,
-    within_group,
-)
+from view_algebra.typed.aggregates import collected, ignoring_nulls, within_group
 from view_algebra.typed.calls import refuse_aggregates, time_window
+from view_algebra.typed.casts import as_type, cast_to, try_cast_to
+from view_algebra.typed.guards import guard
+from view_algebra.typed.likes import escaped_like, like
+from view_algebra.typed.lists import map_from_entries, sorted_list
 from view_algebra.typed.names import column_named, refuse_quoted_column
 from view_algebra.typed.nested import LAMBDAS, over_elements, structured
 from view_algebra.typed.over import window_function
 from view_algebra.typed.scopes import Scope
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
 from view_algebra.typed.subqueries import in_list, subquery_value
-from view_algebra.written.dialect import is_suffixed, readable
+from view_algebra.written.dialect import is_suffixed
 from view_algebra.written.ways_out import ARROWS, json_field
 
 BINARY: dict[type[exp.Expr], str] = {
@@ -400,294 +356,6 @@ def _literal(node: exp.Expr, scope: Scope) -> Expr:
     return (
         Constant(None, VOID, place) if isinstance(node, exp.Null) else Constant(str(node.this).lower(), BOOLEAN, place)
     )
-
-
-def cast_to(node: exp.Cast, scope: Scope) -> Expr:
-    """CAST(x AS type), and `2L`."""
-    kind = read_type(node.args["to"])
-    if kind is None:
-        raise _cast_to_unknown(node, scope)
-    if kind.nested:
-        raise Wrong(
-            span(node), f"CAST cannot give {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md."
-        )
-    if is_suffixed(node) and kind.integral:
-        return whole_number(node, kind)
-    return as_type(kind, node, node.this, scope)
-
-
-def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
-    """The refusal of a cast to an unknown type, with a text as the way out for a time of day."""
-    word, similar = unknown(node.args["to"])
-    way_out = f"Write {similar}." if instead(node.args["to"]) else "Cast to a scalar type of docs/sql.md."
-    if word.upper().partition("(")[0] in TIMES_OF_DAY:
-        value, kept = expression(node.this, scope), readable(node.this)
-        shown = f"date_format({kept}, 'HH:mm:ss')" if value.type in (TIMESTAMP, TIMESTAMP_NTZ) else kept
-        way_out = f"Write {shown}. Texts such as '09:30:00' have the order of the times."
-    if word.upper() == "INTERVAL" and isinstance(node.this, exp.Literal):
-        way_out = f"Write INTERVAL {readable(node.this)}."
-    return Wrong(span(node), f"CAST cannot give {word}", way_out)
-
-
-def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
-    """TRY_CAST, for which alone sqlglot sets `safe`."""
-    cast_, value = cast_to(node, scope), expression(node.this, scope)
-    if node.args.get("safe") and is_untried(value.type, cast_.type):
-        what = f"Spark refuses TRY_CAST of {value.type} to {cast_.type}"
-        raise Wrong(span(node), what, f"Write CAST(… AS {cast_.type}), which raises nothing.")
-    differs = node.args.get("safe") and tries(value.type, cast_.type)
-    return Call("try_cast", (value,), cast_.type, place=span(node)) if differs else cast_
-
-
-def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
-    """A value cast to the type that the author names."""
-    value = expression(what, scope)
-    if value.type.length:
-        return cast_of(value, kind, span(node))
-    if (way_out := instead_of(value.type, kind)) is not None:
-        raise Wrong(span(node), f"Spark refuses CAST of {value.type} to {kind}", way_out)
-    if value.type.name == "BINARY" and kind == STRING:
-        scope.edits.spell(node, text_of_bytes(scope.written(what)))
-    if value.type == STRING and kind.name == "DECIMAL":
-        scope.edits.spell(node, f"CAST({short_number(scope.written(what))} AS {kind.spark})")
-    if isinstance(value, Constant) and value.type == STRING and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        literal = cast(value, kind)
-        if isinstance(literal, Call):
-            raise Wrong(
-                span(node),
-                f"{value.value!r} is not a {kind} that both engines read alike",
-                "Write it as '2024-01-31 12:30:00'.",
-            )
-        return literal
-    if (
-        isinstance(value, Constant)
-        and value.type == STRING
-        and kind.numeric
-        and re.fullmatch(r"-?\d+(\.\d+)?", text := value.value or "")
-    ):
-        if kind.integral and not -(2 ** BITS[kind.name]) <= int(text.partition(".")[0]) < 2 ** BITS[kind.name]:
-            return Constant(None, kind, span(node))  # a number would wrap
-        read = number(text)
-        plain = read.type == kind and not kind.integral
-        return read if plain else Call("cast", (read,), kind, place=span(node))
-    if isinstance(value, Constant) and value.type == kind and kind.integral:
-        return Call("cast", (value,), kind, place=span(node))  # not a literal: only its digits would count
-    return replace(cast_, place=span(node)) if isinstance(cast_ := cast(value, kind), Call) else cast_
-
-
-def whole_number(node: exp.Cast, kind: Type) -> Constant:
-    """`2L`, which is a literal. The least BIGINT has digits one above the greatest's."""
-    digits = node.this.name
-    if not digits.isdigit() or int(digits) > 2 ** BITS[kind.name]:
-        raise Wrong(span(node), f"{digits} is not a {kind}", "Write it without a letter, or with another.")
-    return Constant(str(int(digits)), kind, span(node), suffixed=True)
-
-
-def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
-    """LIKE and ILIKE, with one pattern, or ANY or ALL of several."""
-    several = node.expression
-    if isinstance(several, (exp.Any, exp.All)):
-        inner = several.this.this if isinstance(several.this, exp.Paren) else several.this
-        patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
-        if not patterns:
-            quantifier = "ANY" if isinstance(several, exp.Any) else "ALL"
-            raise Wrong(span(node), f"LIKE {quantifier} () is empty", "Name at least one pattern.")
-        # NOT goes around the whole: for NOT LIKE ANY, one pattern without a match is enough
-        word = "or" if isinstance(several, exp.Any) != bool(node.args.get("negate")) else "and"
-        return _all(word, [_like_this(node, pattern, scope) for pattern in patterns], span(node))
-    value, wanted = expression(node.this, scope), expression(node.expression, scope)
-    value, wanted = text_of(value), text_of(wanted)
-    for side in (value, wanted):
-        if side.type not in (STRING, VOID):
-            raise Wrong(span(node), f"LIKE takes text, not {side.type}", "Compare one of its fields.")
-    literal = wanted.value or "" if isinstance(wanted, Constant) else ""
-    if re.sub(r"\\[%_\\]", "", literal).count("\\"):  # Spark would fail at it
-        way_out = r"Write \\ for one of the text itself."
-        raise Wrong(wanted.place, "a backslash comes before what needs no escape", way_out)
-    if isinstance(node, exp.ILike):
-        value, wanted = (_lowered(side, span(node)) for side in (value, wanted))
-    if max(literal, default="") > "\uffff" and isinstance(wanted, Constant):
-        text = (
-            exp.Lower(this=scope.edits.copy_without_own_edit(node.this))
-            if isinstance(node, exp.ILike)
-            else scope.edits.copy_without_own_edit(node.this)
-        )
-        regex = exp.Literal.string(regular(wanted.value or ""))
-        scope.edits.put(node, exp.RegexpLike(this=text, expression=regex, **_negated(node)))
-    return Call("like", (value, wanted), BOOLEAN, place=span(node))
-
-
-def _like_this(node: exp.Like | exp.ILike, pattern: exp.Expr, scope: Scope) -> Expr:
-    """LIKE with one of several patterns."""
-    alone = type(node)(this=scope.edits.copy(node.this), expression=scope.edits.copy(pattern))
-    value = like(alone, scope)
-    scope.edits.adopt(node.this, alone.this)
-    scope.edits.adopt(pattern, alone.expression)
-    return value
-
-
-def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
-    """LIKE … ESCAPE '!' as LIKE with the same pattern, escaped by a backslash."""
-    like, sign = node.this, node.expression.name
-    wanted = like.expression.name if isinstance(like.expression, exp.Literal) else None
-    if not isinstance(like, (exp.Like, exp.ILike)) or wanted is None or len(sign) != 1:
-        raise Wrong(span(node), "ESCAPE needs a literal pattern", "Write it out.")
-    quoted, plain = re.escape(sign), wanted if sign == "\\" else wanted.replace("\\", "\\\\")
-    if re.sub(rf"{quoted}[%_{quoted}]", "", wanted).count(sign):
-        raise Wrong(span(node), f"{sign} comes before what needs no escape", f"Put it before %, _ or {sign}.")
-    pattern = re.sub(rf"{quoted}([%_{quoted}])", lambda m: f"\\{m[1]}" if m[1] in "%_\\" else m[1], plain)
-    text = scope.edits.copy(like.this)
-    value = expression(type(like)(this=text, expression=exp.Literal.string(pattern), **_negated(like)), scope)
-    scope.edits.adopt(like.this, text)
-    return value
-
-
-def _all(word: str, conditions: Sequence[Expr], place: Place) -> Expr:
-    """Conditions joined by `and` or `or`."""
-    return reduce(lambda a, b: Call(word, (a, b), BOOLEAN, place=place), conditions)
-
-
-def _lowered(text: Expr, place: Place) -> Expr:
-    if isinstance(text, Constant) and (text.value or "").isascii():
-        return replace(text, value=None if text.value is None else text.value.lower())
-    return call("lower", [text], place)
-
-
-def _negated(node: exp.Expr) -> dict[str, bool]:
-    return {"negate": True} if node.args.get("negate") else {}
-
-
-def guard(node: exp.Expr, value: Expr, scope: Scope) -> Expr:
-    """The expression as the syntax around the node takes it. If Spark needs a guard, the node is edited."""
-    already, kept = scope.edits.of(node).guarded, value
-    if isinstance(value, Call) and not isinstance(node, exp.Paren) and _is_call(node, value):
-        if not already and (text := _guarded(node, value, scope)) is not None:
-            scope.edits.guard(node, text)
-        if (at := _moves(value)) is not None:
-            time, kept = value.arguments[at], moved(value, value.arguments[at])
-            if not already:
-                scope.edits.guard(
-                    node,
-                    or_endless(scope.written(node), scope.written(_argument(node, value, at)), time.type, value.type),
-                )
-    if kept.type.endless and not isinstance(node, exp.Paren) and not _takes_infinities(node, scope):
-        if not already:
-            scope.edits.guard(node, within_calendar(scope.written(node), kept.type))
-        return finite(kept)
-    return kept
-
-
-def _guarded(node: exp.Expr, call_: Call, scope: Scope) -> str | None:
-    """The text of a call with its guard, or None if Spark needs none."""
-    text = None
-    if isinstance(node, (exp.Like, exp.ILike)):
-        text = _like(node, scope)
-    elif isinstance(node, exp.Anonymous):
-        text = _called(node, call_, scope)
-    if (size := _length(call_)) is not None:
-        return ended_within_calendar(scope.written(node), size)
-    if leaves_calendar(call_):
-        return within_calendar(text or scope.written(node), call_.type)
-    return as_text(text or scope.written(node)) if makes_any_text(call_) else text
-
-
-def _length(call_: Call) -> int | None:
-    """The length of a window in microseconds if the call is its end, else None."""
-    start = call_.arguments[0] if call_.function == "window_end" else None
-    of_window = isinstance(start, Call) and start.function == "window_start"
-    size = call_.arguments[1] if of_window else None
-    return int(size.value or 0) if isinstance(size, Constant) else None
-
-
-def _moves(call_: Call) -> int | None:
-    """The position of the argument that the call shifts in time and that may be an infinity, else None."""
-    if call_.function not in MOVES and call_.function not in ("+ interval", "- interval"):
-        return None
-    return next((n for n, argument in enumerate(call_.arguments) if argument.type.endless), None)
-
-
-def _argument(node: exp.Expr, call_: Call, at: int) -> exp.Expr:
-    """The syntax of an argument."""
-    if isinstance(node, exp.Binary):
-        return node.right if isinstance(node.left, exp.Interval) else node.left
-    nodes: list[exp.Expr] = node.expressions
-    return nodes[at] if len(nodes) == len(call_.arguments) else nodes[-1]
-
-
-_TAKE_INFINITIES = (
-    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Is),
-    *(exp.Case, exp.If, exp.Select, exp.Alias, exp.Group, exp.Order, exp.Window, exp.Tuple, exp.Subquery, exp.Where),
-    *(exp.Having, exp.Join, exp.Not, exp.And, exp.Or),
-)
-"""Syntax that compares times, or passes them on."""
-
-
-def _takes_infinities(node: exp.Expr, scope: Scope) -> bool:
-    """True if the syntax around the node compares times, passes them on, or moves them."""
-    inner, around = node, node.parent
-    while isinstance(around, (exp.Paren, exp.Distinct, exp.Ordered, exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
-        inner, around = around, around.parent
-    if isinstance(around, exp.Anonymous):
-        name = around.name.lower()
-        return name in KEEPS or name in MOVES
-    if isinstance(around, (exp.Add, exp.Sub)):
-        other = around.right if inner is around.left else around.left
-        return isinstance(other, exp.Interval) or expression(other, scope).type.integral
-    if isinstance(around, exp.Cast):
-        kind = read_type(around.args["to"])
-        return kind is not None and kind.name in CALENDAR
-    return around is None or isinstance(around, _TAKE_INFINITIES)
-
-
-def _is_call(node: exp.Expr, call_: Call) -> bool:
-    """True unless the node names an output: its own definition has the guard. A window's bound is computed here."""
-    if not isinstance(node, (exp.Column, exp.Identifier)):
-        return True
-    bound = isinstance(node, exp.Column) and len(node.parts) > 1 and node.name.lower() in ("start", "end")
-    return bound and call_.function.startswith(("window_", "session"))
-
-
-def _like(node: exp.Like | exp.ILike, scope: Scope) -> str | None:
-    """A LIKE whose pattern comes from a record: NULL if Spark would refuse the pattern. None for literal patterns."""
-    several = node.expression
-    inner = several.this.unnest() if isinstance(several, (exp.Any, exp.All)) else several
-    patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
-    if all(isinstance(pattern, exp.Literal) for pattern in patterns):
-        return None
-    sign = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
-    negated = bool(node.args.get("negate"))
-    comparisons = (
-        _like_one(f"({scope.written(node.this)}) {sign} ({scope.written(pattern)})", pattern, scope)
-        for pattern in patterns
-    )
-    word = " OR " if isinstance(several, exp.Any) != negated else " AND "
-    return f"NOT ({word.join(comparisons)})" if negated else f"({word.join(comparisons)})"
-
-
-def _like_one(text: str, pattern: exp.Expr, scope: Scope) -> str:
-    if isinstance(pattern, exp.Literal):
-        return text
-    return f"CASE WHEN NOT ({refuses_pattern(scope.written(pattern))}) THEN {text} END"
-
-
-def _called(node: exp.Anonymous, call_: Call, scope: Scope) -> str | None:
-    """A function with the guard that it has below the aggregation, or None if it has none."""
-    if node.name.lower() != call_.function or len(node.expressions) != len(call_.arguments):
-        return None
-    texts = [*map(scope.written, node.expressions)]
-    if call_.function == "from_json":
-        return read_json(texts[0], texts[1], call_.type)
-    if call_.function in READS_TIMES and call_.arguments[0].type == STRING:
-        return read_time(call_.function, [f"({texts[0]})", *texts[1:]])
-    row = overload(call_)
-    if row is None or row.below is None:
-        return None
-    pairs = zip(texts, call_.arguments, strict=True)
-    # below, a literal length is a number of seconds or days
-    operands = (
-        a.value if isinstance(a, Constant) and a.type.integral and a.value else f"({text})" for text, a in pairs
-    )
-    return row.below.format(*operands)
 
 
 _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
