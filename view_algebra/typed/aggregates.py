@@ -239,7 +239,7 @@ def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
     result = _first_or_last(inner.name.lower(), inner, scope, when, ignores_nulls=True)
     where = filter_clause(scope, filter_)
-    scope.edits.spell(node, f"{scope.written(inner)}{where}")
+    scope.edits.spell(node, f"{scope.edited_sql(inner)}{where}")
     return result
 
 

@@ -77,9 +77,9 @@ def as_type(kind: Type, node: exp.Expr, operand: exp.Expr, scope: Scope) -> Expr
     if (way_out := instead_of(value.type, kind)) is not None:
         raise Wrong(span(node), f"Spark refuses CAST of {value.type} to {kind}", way_out)
     if value.type.name == "BINARY" and kind == STRING:
-        scope.edits.spell(node, text_of_bytes(scope.written(operand)))
+        scope.edits.spell(node, text_of_bytes(scope.edited_sql(operand)))
     if value.type == STRING and kind.name == "DECIMAL":
-        scope.edits.spell(node, f"CAST({short_number(scope.written(operand))} AS {kind.spark})")
+        scope.edits.spell(node, f"CAST({short_number(scope.edited_sql(operand))} AS {kind.spark})")
     if isinstance(value, Constant) and (literal := _literal_as(kind, value, span(node))) is not None:
         return literal
     return replace(cast_, place=span(node)) if isinstance(cast_ := cast(value, kind), Call) else cast_

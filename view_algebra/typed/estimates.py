@@ -42,14 +42,14 @@ def approximate_percentile(
         return percentile_list([lacking], place) if is_array(nodes[1]) else lacking
     if not kind.numeric or kind == FLOAT:
         raise Wrong(place, f"{name}() does not take {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
-    bucket = bucketed(f"({scope.written(nodes[0])})", kind, 1 / int(accuracy.value or ACCURACY))
+    bucket = bucketed(f"({scope.edited_sql(nodes[0])})", kind, 1 / int(accuracy.value or ACCURACY))
     where = filter_clause(scope, filter_)
     texts, values = [], []
     for share in map(scope.edits.copy, nodes[1].expressions if is_array(nodes[1]) else [nodes[1]]):
         disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), share])
         exact = aggregate("percentile_disc", disc, scope, when)
         values.append(cast(replace(exact, place=place), kind))
-        disc_text = f"percentile_disc({scope.written(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
+        disc_text = f"percentile_disc({scope.edited_sql(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
         texts.append(f"CAST({disc_text} AS {kind.spark})")
     several = f"CASE WHEN {texts[0]} IS NOT NULL THEN array({', '.join(texts)}) END"
     scope.edits.spell(call_with_filter(node, filter_), several if is_array(nodes[1]) else texts[0])

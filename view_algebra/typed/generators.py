@@ -25,7 +25,7 @@ def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Gen
         arguments = [_stacked(arguments, place)]
     if node.name.lower() == "json_tuple":
         arguments = [_json_fields(arguments, place)]
-        scope.edits.spell(node.expressions[0], clean_json(scope.written(node.expressions[0])))
+        scope.edits.spell(node.expressions[0], clean_json(scope.edited_sql(node.expressions[0])))
     if len(arguments) != 1:
         raise Wrong(place, not_taken(node.name, len(arguments)), f"Write {node.name}(tags).")
     if is_empty(arguments[0]):

@@ -142,11 +142,11 @@ def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[
         if key is not None and (window := _time_window(meant)) is not None:
             texts[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
         elif isinstance(key, Field) and is_key(key.type) and meant is not None:
-            texts |= {part: in_spark(part, key, scope.written(meant)) for part in scalars(key)}
+            texts |= {part: in_spark(part, key, scope.edited_sql(meant)) for part in scalars(key)}
         elif key is not None and is_list_key(key.type) and meant is not None and not scope.above:
-            texts[text_of(key)] = f"to_json({scope.written(meant)})"
+            texts[text_of(key)] = f"to_json({scope.edited_sql(meant)})"
         elif key is not None and meant is not None:
-            texts[key] = scope.written(meant)
+            texts[key] = scope.edited_sql(meant)
     return texts
 
 

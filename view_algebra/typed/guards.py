@@ -43,11 +43,13 @@ def guard(node: exp.Expr, value: Expr, scope: Scope) -> Expr:
             if not already:
                 scope.edits.guard(
                     node,
-                    or_endless(scope.written(node), scope.written(_argument(node, value, at)), time.type, value.type),
+                    or_endless(
+                        scope.edited_sql(node), scope.edited_sql(_argument(node, value, at)), time.type, value.type
+                    ),
                 )
     if result.type.endless and not isinstance(node, exp.Paren) and not _takes_infinities(node, scope):
         if not already:
-            scope.edits.guard(node, within_calendar(scope.written(node), result.type))
+            scope.edits.guard(node, within_calendar(scope.edited_sql(node), result.type))
         return finite(result)
     return result
 
@@ -60,10 +62,10 @@ def _guarded(node: exp.Expr, call_: Call, scope: Scope) -> str | None:
     elif isinstance(node, exp.Anonymous):
         text = _called(node, call_, scope)
     if (size := _length(call_)) is not None:
-        return ended_within_calendar(scope.written(node), size)
+        return ended_within_calendar(scope.edited_sql(node), size)
     if leaves_calendar(call_):
-        return within_calendar(text or scope.written(node), call_.type)
-    return as_text(text or scope.written(node)) if makes_any_text(call_) else text
+        return within_calendar(text or scope.edited_sql(node), call_.type)
+    return as_text(text or scope.edited_sql(node)) if makes_any_text(call_) else text
 
 
 def _length(call_: Call) -> int | None:
@@ -126,7 +128,7 @@ def _called(node: exp.Anonymous, call_: Call, scope: Scope) -> str | None:
     """A function with the guard that it has below the aggregation, or None if it has none."""
     if node.name.lower() != call_.function or len(node.expressions) != len(call_.arguments):
         return None
-    texts = [*map(scope.written, node.expressions)]
+    texts = [*map(scope.edited_sql, node.expressions)]
     if call_.function == "from_json":
         return read_json(texts[0], texts[1], call_.type)
     if call_.function in READS_TIMES and call_.arguments[0].type == STRING:

@@ -101,7 +101,7 @@ def guarded_like(node: exp.Like | exp.ILike, scope: Scope) -> str | None:
     sign = "LIKE" if isinstance(node, exp.Like) else "ILIKE"
     negated = bool(node.args.get("negate"))
     comparisons = (
-        _like_one(f"({scope.written(node.this)}) {sign} ({scope.written(pattern)})", pattern, scope)
+        _like_one(f"({scope.edited_sql(node.this)}) {sign} ({scope.edited_sql(pattern)})", pattern, scope)
         for pattern in patterns
     )
     word = " OR " if isinstance(several, exp.Any) != negated else " AND "
@@ -111,4 +111,4 @@ def guarded_like(node: exp.Like | exp.ILike, scope: Scope) -> str | None:
 def _like_one(text: str, pattern: exp.Expr, scope: Scope) -> str:
     if isinstance(pattern, exp.Literal):
         return text
-    return f"CASE WHEN NOT ({refuses_pattern(scope.written(pattern))}) THEN {text} END"
+    return f"CASE WHEN NOT ({refuses_pattern(scope.edited_sql(pattern))}) THEN {text} END"

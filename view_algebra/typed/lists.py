@@ -98,7 +98,7 @@ class _Listagg:
 
     def sort_keys(self, scope: Scope) -> str:
         """The keys in Spark SQL."""
-        return ", ".join(scope.written(key.this) for key in self.keys)
+        return ", ".join(scope.edited_sql(key.this) for key in self.keys)
 
 
 def joined_within(
@@ -113,7 +113,7 @@ def joined_within(
         return _joined_downwards(listagg, call_, scope)
     if (by := [resolved(key.this, scope) for key in listagg.keys]) != [resolved(value, scope)]:
         return _joined_by(listagg, by, call_, scope)
-    texts = f"CASE WHEN {listagg.counts(scope)} THEN {scope.written(value)} END"
+    texts = f"CASE WHEN {listagg.counts(scope)} THEN {scope.edited_sql(value)} END"
     list_ = f"sort_array(collect_{'set' if call_.distinct else 'list'}({texts}))"
     if not _descends(listagg.keys[0]):
         scope.edits.spell(edited, joined_texts(scope, list_, list_, between))
@@ -128,7 +128,7 @@ def _joined_downwards(listagg: _Listagg, call_: Aggregate, scope: Scope) -> Expr
     events = () if scope.above else event_order(scope, call_.place, of=(text,))[1]
     upwards = aggregate("collect_list", call_of("collect_list", value), scope, listagg.when)
     upwards = replace(upwards, arguments=(text, *(resolved(key.this, scope) for key in listagg.keys), text, *events))
-    list_ = sorted_by(listagg.sort_keys(scope), scope.written(value), listagg.counts(scope))
+    list_ = sorted_by(listagg.sort_keys(scope), scope.edited_sql(value), listagg.counts(scope))
     scope.edits.spell(listagg.edited, joined_texts(scope, list_, f"reverse({in_turn(list_)})", between))
     return _reversed(upwards, between, scope)
 
@@ -190,7 +190,7 @@ def map_from_entries(node: exp.Anonymous, scope: Scope) -> Expr:
         way_out = "Write map_from_entries(collect_list(struct(name, x))), where the name is a STRING."
         raise Wrong(place, f"map_from_entries() does not take {listed.type}", way_out)
     name = spark_name(fields[0][0])
-    text = scope.written(list_) if of_groups is None else f"sort_array({scope.written(list_)})"
+    text = scope.edited_sql(list_) if of_groups is None else f"sort_array({scope.edited_sql(list_)})"
     scope.edits.spell(node, f"map_from_entries(filter({text}, e -> e.{name} IS NOT NULL))")
     return Call("map_from_entries", (listed,), Type("MAP", key=STRING, element=fields[1][1]), place=place)
 
@@ -205,7 +205,7 @@ def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: 
     refuse_aggregates(value, "collect_set()", "Aggregate in a subquery first.")
     listed = Type("ARRAY", element=value.type)
     texts = Aggregate("collect_set", (text_of(value),), when, False, Type("ARRAY", element=STRING), span(node))
-    of = scope.written(node.expressions[0])
+    of = scope.edited_sql(node.expressions[0])
     counts = f"{of} IS NOT NULL{and_filter(scope, filter_)}"
     pairs = f"collect_set(CASE WHEN {counts} THEN struct(to_json({of}) AS text, {of} AS list) END)"
     scope.edits.spell(call_with_filter(node, filter_), f"transform(sort_array({pairs}), pair -> pair.list)")

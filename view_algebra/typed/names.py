@@ -304,7 +304,7 @@ def _spell_in_window(node: exp.Expr, scope: Scope) -> None:
             while isinstance(within, exp.Anonymous) and not is_aggregate(within.name.lower()):
                 within = within.find_ancestor(exp.Window, exp.Anonymous)
             if within is not None:
-                scope.edits.spell(node, scope.written(_without_names(node, scope.edits)))
+                scope.edits.spell(node, scope.edited_sql(_without_names(node, scope.edits)))
 
 
 def names_an_output(node: exp.Expr, edits: Edits) -> bool:

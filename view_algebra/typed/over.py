@@ -78,7 +78,7 @@ def _spell_infinities(call: Windowed, node: exp.Window, scope: Scope) -> None:
     if call.reaches_values and (kind := call.order[0].expression.type).endless:
         (key,) = node.args["order"].expressions
         far = scope.edits.copy(key)
-        far.set("this", parsed(far_apart(scope.written(key.this), kind)))
+        far.set("this", parsed(far_apart(scope.edited_sql(key.this), kind)))
         scope.edits.put(key, far)
 
 

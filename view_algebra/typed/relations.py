@@ -259,7 +259,7 @@ def _without_infinities(query: Query, select: exp.Expr, scope: Scope) -> Query:
         return replace(query, left=left, right=_without_infinities(query.right, select.expression, scope))
     for output, item in zip(query.outputs, select.expressions, strict=False):
         if output.expression.type.endless:
-            scope.edits.guard(item.unalias(), within_calendar(scope.written(item.unalias()), output.expression.type))
+            scope.edits.guard(item.unalias(), within_calendar(scope.edited_sql(item.unalias()), output.expression.type))
     outputs = (replace(o, expression=finite(e)) if (e := o.expression).type.endless else o for o in query.outputs)
     return replace(query, outputs=tuple(outputs))
 

@@ -111,7 +111,7 @@ def _negative(node: exp.Neg, scope: Scope) -> Expr:
 def _shifted_right(node: exp.BitwiseRightShift, scope: Scope) -> Expr:
     """`x >> n`. After a word such as STRUCT or MAP, Spark's lexer reads `>>` as the end of two types."""
     call_ = _several("shiftright", [node.left, node.right], scope, span(node))
-    scope.edits.spell(node, f"shiftright({scope.written(node.left)}, {scope.written(node.right)})")
+    scope.edits.spell(node, f"shiftright({scope.edited_sql(node.left)}, {scope.edited_sql(node.right)})")
     return call_
 
 
@@ -191,7 +191,7 @@ def _in_zone(node: exp.AtTimeZone, scope: Scope) -> Expr:
     """AT TIME ZONE, which Spark cannot parse."""
     time, zone = node.this, node.args["zone"]
     text, value = sugar.in_zone(expression(time, scope), expression(zone, scope), span(node))
-    scope.edits.spell(node, text.format(time=scope.written(time), zone=scope.written(zone)))
+    scope.edits.spell(node, text.format(time=scope.edited_sql(time), zone=scope.edited_sql(zone)))
     return value
 
 

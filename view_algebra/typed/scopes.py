@@ -151,8 +151,8 @@ class Scope:
         """The edits for the SELECT of `lamina check`."""
         return self.context.edits
 
-    def written(self, node: exp.Expr) -> str:
-        """A node as Spark SQL, with its edits."""
+    def edited_sql(self, node: exp.Expr) -> str:
+        """A node as Spark SQL, with the edits inside it, as a part of a larger edit."""
         return self.edits.text(node)
 
     @property

@@ -18,17 +18,17 @@ def call_with_filter(node: exp.Expr, filter_: exp.Filter | None) -> exp.Expr:
 def operand(scope: Scope, node: exp.Expr) -> str:
     """The text of an expression in Spark SQL, in parentheses unless IS NOT NULL can follow it directly."""
     alone = isinstance(node, (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren))
-    return scope.written(node) if alone else f"({scope.written(node)})"
+    return scope.edited_sql(node) if alone else f"({scope.edited_sql(node)})"
 
 
 def and_filter(scope: Scope, filter_: exp.Filter | None) -> str:
     """The condition of a FILTER after another condition. Empty without a FILTER."""
-    return "" if filter_ is None else f" AND ({scope.written(filter_.expression.this)})"
+    return "" if filter_ is None else f" AND ({scope.edited_sql(filter_.expression.this)})"
 
 
 def filter_clause(scope: Scope, filter_: exp.Filter | None) -> str:
     """The FILTER after a call. Empty without one."""
-    return "" if filter_ is None else f" FILTER (WHERE {scope.written(filter_.expression.this)})"
+    return "" if filter_ is None else f" FILTER (WHERE {scope.edited_sql(filter_.expression.this)})"
 
 
 def one_zero(value: str, kind: Type) -> str:
@@ -48,5 +48,5 @@ def in_turn(structs: str, value: str = "s.v") -> str:
 
 def joined_texts(scope: Scope, structs: str, texts: str, between: Sequence[exp.Expr]) -> str:
     """Texts joined into one, in Spark SQL, or NULL if there are none, as with listagg()."""
-    separator = scope.written(between[0]) if between else "''"
+    separator = scope.edited_sql(between[0]) if between else "''"
     return f"CASE WHEN size({structs}) > 0 THEN array_join({texts}, {separator}) END"
