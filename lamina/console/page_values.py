@@ -17,6 +17,7 @@ from serving_layer.catalog import definitions
 from serving_layer.monitoring import particulars
 from serving_layer.monitoring.particulars import Minute
 from serving_layer.monitoring.query_alarms import TopicState
+from serving_layer.monitoring.view_states import view_state
 from serving_layer.postgres.database import login_of
 from serving_layer.postgres.phases import PHASES
 from serving_layer.readers import row_keys
@@ -58,7 +59,8 @@ class PageReader:
         catalog = self._deployment.deployed()
         view = _look_up(catalog.views, name, "view")
         with self._deployment.database.snapshot() as connection:
-            particulars_of_view = particulars.view_particulars(connection, name)
+            state = view_state(connection, name)
+            generations = particulars.generations(connection, name)
             met = particulars.freshness_met(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
         try:
@@ -69,7 +71,8 @@ class PageReader:
         return {
             **values,
             "view": view,
-            "details": particulars_of_view or _unknown(name, "view", catalog.views),
+            "state": state or _unknown(name, "view", catalog.views),
+            "generations": generations,
             "graph": graph(catalog, Node("view", name)),
             "columns": list(zip(view.columns, origins(view), strict=True)),
             "met": met,

@@ -10,7 +10,8 @@ from interchange.undeclared import UndeclaredField
 from lamina.console.charts import sparkline
 from master_log.connections.unavailable import KafkaUnavailable
 from master_log.offsets import Offsets
-from serving_layer.monitoring.overview import Overview, SourceOverview, ViewOverview
+from serving_layer.monitoring.overview import Overview, SourceOverview
+from serving_layer.monitoring.view_states import ViewState
 from serving_layer.narration import age
 from serving_layer.postgres.database import is_unavailable
 from view_algebra.errors import LaminaError
@@ -80,16 +81,16 @@ class Reading:
             return None
         return sum(max(0, end - source.next_offsets.get(at, 0)) for at, end in ends.items())
 
-    def rate(self, view: ViewOverview) -> float | None:
+    def rate(self, view: ViewState) -> float | None:
         """Records of its sources that are counted per second, or None until two readings can be compared."""
         return sum(self.rates.get(source, 0.0) for source in view.sources) if self.rates else None
 
-    def bad_lately(self, view: ViewOverview) -> int:
+    def bad_lately(self, view: ViewState) -> int:
         """Records of its sources that went to quarantine within the last hour."""
         sources = self.overview.sources if self.overview else ()
         return sum(source.bad_lately for source in sources if source.name in view.sources)
 
-    def sparkline(self, view: ViewOverview) -> list[str]:
+    def sparkline(self, view: ViewState) -> list[str]:
         """The freshness of a view in the last hour, as paths of an SVG of size `SPARK`."""
         minutes = self.overview.minutes if self.overview else ()
         points = [
@@ -107,7 +108,7 @@ class Reading:
         return sum(view.seconds_behind is None for view in self.overview.views) if self.overview else 0
 
     @property
-    def worst(self) -> ViewOverview | None:
+    def worst(self) -> ViewState | None:
         """The view that is the most seconds behind, or None if no record was counted yet."""
         views = self.overview.views if self.overview else ()
         dated = [view for view in views if view.seconds_behind is not None]

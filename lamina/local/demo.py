@@ -259,7 +259,7 @@ def _fill(
 def _line(deployment: Deployment, traffic: Traffic, counted: int) -> str:
     """The views fed by the invoice lines in one line, with their rows and the oldest freshness."""
     views = [view for view in read_status(deployment).views if view.rows is not None]
-    rows = ", ".join(f"{view.view} {view.rows:,}" for view in views)
+    rows = ", ".join(f"{view.state.name} {view.rows:,}" for view in views)
     oldest = max((view.freshness for view in views if view.freshness is not None), default=None)
     return f"{traffic.sent:,} lines sent, {counted:,} counted, at most {seconds(oldest)} behind; rows: {rows}"
 
@@ -271,11 +271,11 @@ def _dashboard(deployment: Deployment, traffic: Traffic, counted: int) -> list[A
         column.justify = "right"
     for view in status.views:
         table.add_row(
-            view.view,
+            view.state.name,
             f"{view.rows:,}" if view.rows is not None else "",
             seconds(view.freshness),
             f"{min(1.0, counted / max(1, sent)):.0%}",
-            str(view.generation or ""),
+            str(view.state.generation or ""),
         )
     left = max(0, sent - counted)
     return [table, "", f"{sent:,} of {traffic.total:,} invoice lines sent, {left:,} not yet counted", ""]
@@ -305,7 +305,7 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
         console=output.err,
         disable=not output.err.is_terminal,
     ) as bar:
-        computed = [view for view in read_status(deployment).views if view.kind != "derived"]
+        computed = [view for view in read_status(deployment).views if view.state.kind != "derived"]
         task = bar.add_task("starting Spark", total=len(STEPS) - 1 + len(computed))
 
         def show(place: str) -> None:

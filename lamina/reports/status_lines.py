@@ -14,7 +14,8 @@ from lamina.reports.statuses import lag_lines, read_alarms, read_status, undecla
 from lamina.terminal.render import Output, seconds
 from master_log.offsets import brief
 from serving_layer.change.previews import CellsOrigin, PreviewedView
-from serving_layer.monitoring.status import QueryStatus, Status
+from serving_layer.monitoring.status import QueryStatus, Status, ViewStatus
+from serving_layer.monitoring.view_states import ViewState
 from serving_layer.narration import age, amount
 from serving_layer.promise.rebuilds import STEPS
 from serving_layer.readers.rights import unguarded
@@ -41,7 +42,8 @@ def show(output: Output, deployment: Deployment) -> bool:
     strange = sampled()
     if output.as_json:
         listed = [{"source": name, **asdict(fields)} for name, several in strange.items() for fields in several]
-        output.record({**asdict(current), "undeclared": listed})
+        views = [_view_record(view) for view in current.views]
+        output.record({**asdict(current), "views": views, "undeclared": listed})
     else:
         _show_tables(output, current)
     for name, fields in strange.items():
@@ -61,7 +63,7 @@ def _show_tables(output: Output, current: Status) -> None:
     output.table(
         ("view", "kind", "rows", "freshness", "generation", "provisional", "last proof"),
         [
-            (v.view, v.kind, v.rows, _freshness(v.freshness, v.fresh_within), v.generation, v.provisional, v.proof)
+            (v.state.name, v.state.kind, v.rows, _freshness(v), v.state.generation, v.provisional, _proof(v.state))
             for v in current.views
         ],
     )
@@ -121,13 +123,31 @@ def preview_lines(previewed: Sequence[PreviewedView]) -> list[str]:
     return lines
 
 
-def _freshness(behind: float | None, within: float | None) -> str:
-    """Seconds behind, with the number of seconds that the view allows.
+def _view_record(view: ViewStatus) -> dict[str, Any]:
+    """A view in the JSON."""
+    return {
+        "view": view.state.name,
+        "kind": view.state.kind,
+        "rows": view.rows,
+        "generation": view.state.generation,
+        "freshness": view.freshness,
+        "provisional": view.provisional,
+        "proof": _proof(view.state),
+        "fresh_within": view.state.fresh_within,
+    }
 
-    >>> _freshness(0.734, None), _freshness(7.0, 5.0)
-    ('0.7 s', '7.0 s, wanted 5 s')
-    """
-    return seconds(behind) + ("" if within is None else f", wanted {age(within)}")
+
+def _freshness(view: ViewStatus) -> str:
+    """Seconds behind, with the number of seconds that the view allows: `7.0 s, wanted 5 s`."""
+    within = view.state.fresh_within
+    return seconds(view.freshness) + ("" if within is None else f", wanted {age(within)}")
+
+
+def _proof(view: ViewState) -> str | None:
+    """The newest proof of a view that is read, in words."""
+    if view.proof is None or view.generation is None:
+        return None
+    return f"{view.proof.compared:,} cells compared, {view.proof.differing:,} differ"
 
 
 def _bad(query: QueryStatus) -> str:

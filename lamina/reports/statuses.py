@@ -216,7 +216,7 @@ def _in_samples(
 
 
 def read_alarms(deployment: Deployment) -> list[str]:
-    """All alarms. Nothing is counted, so its cost does not grow with the views."""
+    """All alarms. No rows of views are counted, so the cost does not grow with them."""
     topics = _topics(deployment)
     with deployment.database.snapshot() as connection:
         raised = alarms(connection, topics, _thresholds(deployment))

@@ -2,7 +2,7 @@
 
 A new alarm is a function of `query_alarms.py` with a row in `OF_A_QUERY` if it concerns one query, else a function of
 `deployment_alarms.py` with a row in `OF_THE_DEPLOYMENT`.
-Nothing is counted row by row, so a health check may run every few seconds.
+No rows of views are counted, and of the quarantine only the last hour's. So a health check may run every few seconds.
 """
 
 from __future__ import annotations

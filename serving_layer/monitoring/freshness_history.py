@@ -50,12 +50,3 @@ def note(connection: Connection) -> None:
         connection.execute(_NOTE_TARGETS)
         connection.execute(_FORGET_TARGETS)
     connection.execute(_TRIM, {"days": KEPT_DAYS})
-
-
-def is_late(seconds_behind: float | None, fresh_within: float | None) -> bool:
-    """True if a view is further behind than its `fresh_within`.
-
-    >>> is_late(6.0, 5.0), is_late(6.0, None), is_late(None, 5.0)
-    (True, False, False)
-    """
-    return seconds_behind is not None and fresh_within is not None and seconds_behind > fresh_within

@@ -1,6 +1,7 @@
 """Metrics for a monitoring system, as a table of data: name (with unit), help, labels and SQL of each.
 
-`read` runs all of them as one statement over the bookkeeping. It takes some milliseconds and counts nothing row by row.
+`read` runs all of them as one statement over the bookkeeping. It takes some milliseconds, because it counts no rows of
+views and none of the quarantine.
 The lag needs the brokers, so `lamina/reports/metrics.py` adds it.
 """
 
@@ -13,8 +14,10 @@ from typing import Literal
 from sqlalchemy import Connection, text
 
 from serving_layer.catalog.lookup import HELD
+from serving_layer.postgres.cells import ESTIMATED
 from serving_layer.postgres.database import FOREIGN_SNAPSHOT
 from serving_layer.postgres.phases import PHASES
+from serving_layer.promise.proof import NEWEST_PROOFS
 from view_algebra.compiled import NULLED
 
 
@@ -113,7 +116,7 @@ METRICS: tuple[Metric, ...] = (
         "Cells of the published generation, as Postgres estimates them.",
         ("view",),
         f"""
-SELECT s.view, sum(greatest(t.reltuples, pg_stat_get_live_tuples(t.oid)))
+SELECT s.view, {ESTIMATED}
 FROM ({_SHOWN_PLACES}) AS s JOIN pg_class AS t ON t.oid = to_regclass(s.place) GROUP BY s.view""",
     ),
     Metric(
@@ -145,13 +148,13 @@ SELECT name, (name IN (SELECT view FROM ({HELD}) AS held))::int FROM lamina.view
         "lamina_proof_compared_cells",
         "Cells that the newest proof of a view compared.",
         ("view",),
-        "SELECT DISTINCT ON (view) view, cells FROM lamina.proof ORDER BY view, proved_at DESC",
+        f"SELECT view, cells FROM ({NEWEST_PROOFS}) AS p",
     ),
     Metric(
         "lamina_proof_differing_cells",
         "Cells that differed in the newest proof of a view: realtime result against batch result.",
         ("view",),
-        "SELECT DISTINCT ON (view) view, differing FROM lamina.proof ORDER BY view, proved_at DESC",
+        f"SELECT view, differing FROM ({NEWEST_PROOFS}) AS p",
         alert=Alert(
             "LaminaProofDiffers",
             "lamina_proof_differing_cells > 0",

@@ -1,4 +1,4 @@
-"""The bookkeeping of one view or one source, for a page about it."""
+"""The bookkeeping behind the page of one view, one row or one source."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from serving_layer.catalog.lookup import HELD
-from serving_layer.monitoring.freshness_history import is_late
-from serving_layer.postgres.cells import ESTIMATED
 from serving_layer.postgres.phases import PHASES
 
 REASONS = 20
@@ -38,21 +35,6 @@ ORDER BY p.partition
 
 _REASONS = text("""
 SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source ORDER BY last DESC LIMIT :most
-""")
-
-_VIEW = text(f"""
-SELECT f.seconds_behind, f.fresh_within, f.generation,
-       (SELECT {ESTIMATED}
-        FROM lamina.generation_cells AS c JOIN pg_class AS t ON t.oid = to_regclass(c.place)
-        WHERE c.generation = f.generation) AS cells,
-       v.name IN (SELECT view FROM ({HELD}) AS held) AS held,
-       p.cells AS compared, p.differing
-FROM lamina.view AS v
-JOIN lamina.freshness AS f ON f.view = v.name
-LEFT JOIN LATERAL (
-  SELECT cells, differing FROM lamina.proof WHERE view = v.name ORDER BY proved_at DESC LIMIT 1
-) AS p ON true
-WHERE v.name = :view
 """)
 
 _SOURCE = text("""
@@ -89,30 +71,6 @@ class Minute:
     ago: float
     micro_batches: int
     means: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class ViewParticulars:
-    """A view as readers read it.
-
-    cells: Postgres' estimate, or None for a derived view
-    compared, differing: cells of its newest proof
-    generations: the newest ones, newest first, with dropped ones
-    """
-
-    seconds_behind: float | None
-    fresh_within: float | None
-    generation: int | None
-    cells: int | None
-    held: bool
-    compared: int | None
-    differing: int | None
-    generations: list[GenerationRow]
-
-    @property
-    def is_late(self) -> bool:
-        """True if it is further behind than its `fresh_within`."""
-        return is_late(self.seconds_behind, self.fresh_within)
 
 
 @dataclass(frozen=True)
@@ -208,13 +166,9 @@ class SourceParticulars:
         return sum(partition.next_offset - partition.start_offset for partition in self.partitions)
 
 
-def view_particulars(connection: Connection, view: str, most: int = 50) -> ViewParticulars | None:
-    """The particulars of a view in the connection's snapshot, or None if no view has this name."""
-    row = connection.execute(_VIEW, {"view": view}).mappings().one_or_none()
-    generations = connection.execute(_GENERATIONS, {"view": view, "most": most})
-    return (
-        None if row is None else ViewParticulars(**row, generations=[GenerationRow(*values) for values in generations])
-    )
+def generations(connection: Connection, view: str, most: int = 50) -> list[GenerationRow]:
+    """The newest generations of a view, newest first, with dropped ones."""
+    return [GenerationRow(*row) for row in connection.execute(_GENERATIONS, {"view": view, "most": most})]
 
 
 def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:

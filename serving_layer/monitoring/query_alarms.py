@@ -220,13 +220,8 @@ def compacted(_: Connection, watched: WatchedQuery) -> str | None:
 def bad_records(connection: Connection, watched: WatchedQuery) -> str | None:
     """The alarm that too many records went to quarantine within an hour."""
     name, limit = watched.query.name, watched.thresholds.bad_an_hour
-    lately = connection.execute(
-        text(
-            "SELECT count(*) FROM (SELECT FROM lamina.quarantine WHERE source = :source"
-            " AND quarantined_at > clock_timestamp() - interval '1 hour' LIMIT :limit) AS lately"
-        ),
-        {"source": name, "limit": limit + 1},
-    ).scalar_one()
+    counted = text(f"SELECT ({quarantine.BAD_LATELY}) FROM lamina.query AS q WHERE q.name = :name")
+    lately = connection.execute(counted, {"name": name, "most": limit + 1}).scalar_one()
     if lately > limit:
         many = f"more than {limit:,} records"
     elif quarantine.has_overflowed_within_an_hour(connection, name):

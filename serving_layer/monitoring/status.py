@@ -8,44 +8,39 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, select
 
 from serving_layer.catalog import lookup
 from serving_layer.change import previews
 from serving_layer.change.previews import PreviewedView
 from serving_layer.monitoring import alarms, delays
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState
+from serving_layer.monitoring.view_states import ViewState, view_states
 from serving_layer.narration import age
 from serving_layer.postgres import cells
-from serving_layer.postgres.bookkeeping import generation, rebuild, view
+from serving_layer.postgres.bookkeeping import generation, rebuild
 from serving_layer.promise import progress, quarantine, skipping
 from view_algebra.language.quoting import quoted
 
 COUNTS_AT_ONCE = 20
-
-_FRESHNESS = text("SELECT view, seconds_behind, fresh_within FROM lamina.freshness")
-_NEWEST_PROOFS = text(
-    "SELECT DISTINCT ON (view) view, cells, differing FROM lamina.proof ORDER BY view, proved_at DESC"
-)
 
 
 @dataclass(frozen=True)
 class ViewStatus:
     """A view with the rows it serves now.
 
-    freshness: the seconds for which it may lack a record
-    fresh_within: the seconds that it may be behind, if declared
     provisional: cells that micro-batches have touched since the cut of the published generation
     """
 
-    view: str
-    kind: str
+    state: ViewState
     rows: int | None
-    generation: int | None
-    freshness: float | None
     provisional: int | None
-    proof: str | None
-    fresh_within: float | None
+
+    @property
+    def freshness(self) -> float | None:
+        """Seconds for which it may lack a record. None until it has a generation that is read."""
+        is_read = self.state.generation is not None or self.state.kind == "derived"
+        return self.state.seconds_behind if is_read else None
 
 
 @dataclass(frozen=True)
@@ -113,31 +108,13 @@ def status(connection: Connection, topics: Mapping[str, TopicState], thresholds:
 
 def _views(connection: Connection, shown: Mapping[str, lookup.Generation]) -> list[ViewStatus]:
     """The status of every view, by its published generation."""
-    views = connection.execute(select(view).order_by(view.c.position)).all()
-    rows = _counts(connection, {v.name: [f"analytics.{quoted(v.name)}"] for v in views if v.served})
+    states = view_states(connection)
+    rows = _counts(connection, {state.name: [f"analytics.{quoted(state.name)}"] for state in states if state.served})
     touched = {
         name: [f"{place} WHERE touched >= {one.id}" for place in one.places.values()] for name, one in shown.items()
     }
     provisional = _counts(connection, touched)
-    freshness = {row.view: row for row in connection.execute(_FRESHNESS)}
-    proofs = {
-        row.view: f"{row.cells:,} cells compared, {row.differing:,} differ"
-        for row in connection.execute(_NEWEST_PROOFS)
-        if row.view in shown
-    }
-    return [
-        ViewStatus(
-            view=v.name,
-            kind=v.kind,
-            rows=rows.get(v.name),
-            generation=shown[v.name].id if v.name in shown else None,
-            freshness=freshness[v.name].seconds_behind if v.name in shown or v.kind == "derived" else None,
-            provisional=provisional.get(v.name),
-            proof=proofs.get(v.name),
-            fresh_within=freshness[v.name].fresh_within,
-        )
-        for v in views
-    ]
+    return [ViewStatus(state, rows.get(state.name), provisional.get(state.name)) for state in states]
 
 
 def _counts(connection: Connection, among: Mapping[str, Sequence[str]]) -> dict[str, int]:

@@ -26,6 +26,10 @@ from view_algebra.language.quoting import postgres_text, quoted
 EXAMPLES = 5
 """Number of differing cells that are stored with a proof."""
 
+NEWEST_PROOFS = """
+SELECT DISTINCT ON (view) view, cells, differing, proved_at FROM lamina.proof ORDER BY view, proved_at DESC"""
+"""SQL of the newest proof of each view."""
+
 
 @dataclass(frozen=True)
 class Proof:

@@ -51,6 +51,14 @@ MOST_BYTES, OLDEST = "1 GB", "90 days"
 HEXADECIMAL = 2
 """Bytes of a row per byte of a record."""
 
+BAD_LATELY = """
+SELECT count(*) FROM (
+  SELECT FROM lamina.quarantine AS r
+  WHERE r.source = q.name AND r.quarantined_at > clock_timestamp() - interval '1 hour'
+  LIMIT :most
+) AS lately"""
+"""SQL of the number of records of a query `q` that went to quarantine within an hour. It counts at most `:most`."""
+
 _UNITS = {"kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _TRIM = text(
     """

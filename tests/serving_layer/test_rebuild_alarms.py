@@ -7,8 +7,8 @@ from serving_layer.change import facts
 from serving_layer.change.facts import MeasuredRebuild
 from serving_layer.monitoring import metric_table
 from serving_layer.monitoring.overview import overview
-from serving_layer.monitoring.particulars import view_particulars
 from serving_layer.monitoring.query_alarms import Thresholds
+from serving_layer.monitoring.view_states import view_state
 from serving_layer.postgres.states import RebuildKind, RebuildState, Step, Stop, WriterKind
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.promise.rebuilds import Purpose, Scheduler
@@ -131,7 +131,7 @@ def held_views(world: World) -> set[str]:
     with world.database.snapshot() as connection:
         shown = {view.name for view in overview(connection).views if view.held}
         samples = {s.labels[0] for s in metric_table.read(connection) if s.metric == "lamina_view_held" and s.value}
-        pages = {name for name in world.catalog.views if (page := view_particulars(connection, name)) and page.held}
+        pages = {name for name in world.catalog.views if (page := view_state(connection, name)) and page.held}
         alarming = {new.view for held in lookup.generations_held_by_rebuilds(connection).values() for new in held}
     assert shown == samples == pages == alarming
     return shown

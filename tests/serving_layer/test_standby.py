@@ -181,7 +181,7 @@ def test_a_standby_shows_what_its_primary_showed_and_nothing_writes_there(pair: 
     status = statuses.read_status(deployment)
     assert status.standby is not None
     assert status.standby < PATIENCE
-    assert [view.view for view in status.views] == ["both", "counts", "sums"]
+    assert [view.state.name for view in status.views] == ["both", "counts", "sums"]
     with pytest.raises(PostgresError) as refused:
         installation.set_password(deployment)
     assert as_lamina_error(refused.value).what == "This Postgres is a standby, which accepts no writes"
