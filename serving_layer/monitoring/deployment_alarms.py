@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, exists, func, select, text
+from sqlalchemy import Connection, func, select, text
 
 from serving_layer.catalog import lookup
 from serving_layer.change import view_checks
 from serving_layer.monitoring import delays
 from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.narration import age, duration, size
-from serving_layer.postgres.bookkeeping import query, view
 from serving_layer.postgres.database import FOREIGN_SNAPSHOT
 from serving_layer.postgres.states import RebuildKind, RebuildState
 from serving_layer.promise import proof, rebuilds
@@ -43,23 +42,6 @@ WHERE slot_type = 'physical' AND inactive_since < clock_timestamp() - make_inter
 ORDER BY slot_name
 """)
 
-_FAILED_REBUILDS = text("""
-WITH lately AS (
-    SELECT * FROM lamina.rebuild WHERE kind <> 'preview' ORDER BY id DESC LIMIT 100
-), tried AS (
-    SELECT id, state, step, kind, error, unnest(views) AS view FROM lately
-    WHERE NOT (state = 'failed' AND stopped IS NOT NULL)
-), last AS (
-    SELECT DISTINCT ON (view) * FROM tried
-    WHERE view IN (SELECT name FROM lamina.view WHERE kind <> 'derived')
-        OR id = (SELECT max(id) FROM lately)
-    ORDER BY view, id DESC
-)
-SELECT DISTINCT id, step, kind, error FROM last WHERE state = 'failed' ORDER BY id
-""")
-"""Only the last hundred rebuilds are read. Previews do not count: the person who makes one sees the failure, and no
-deployed view waits for it."""
-
 
 def missed_targets(connection: Connection, _: Thresholds) -> list[str]:
     """The views that exceed their `fresh_within`. A source that was never counted is as far behind as it is old."""
@@ -87,7 +69,7 @@ def missed_targets(connection: Connection, _: Thresholds) -> list[str]:
 def failed_rebuilds(connection: Connection, _: Thresholds) -> list[str]:
     """The rebuilds that failed by themselves and have a view that no later rebuild has computed."""
     alarms = []
-    for id, step, kind, error in connection.execute(_FAILED_REBUILDS):
+    for id, step, kind, error in connection.execute(text(f"{rebuilds.FAILED_REBUILDS} ORDER BY id")):
         again = "the same `lamina apply`" if kind == RebuildKind.APPLY else "`lamina rebuild`"
         alarms.append(f"rebuild {id} failed after step `{step}`: {error} ({again} begins again)")
     return alarms
@@ -112,9 +94,11 @@ def overdue_rebuild(connection: Connection, thresholds: Thresholds) -> list[str]
     """The alarm that no rebuild of declared versions has succeeded for too long."""
     if thresholds.rebuild_within is None:
         return []
-    since = func.coalesce(rebuilds.last_success(), select(func.min(query.c.created_at)).scalar_subquery())
-    with_cells = exists().where(view.c.kind != "derived")
-    overdue = select(func.extract("epoch", func.clock_timestamp() - since)).where(with_cells)
+    overdue = text(f"""
+        SELECT extract(epoch FROM clock_timestamp() - coalesce(({rebuilds.LAST_SUCCESS}), min(created_at)))
+        FROM lamina.query
+        HAVING EXISTS (SELECT FROM lamina.view WHERE kind <> 'derived')
+    """)
     seconds = connection.execute(overdue).scalar_one_or_none()
     if seconds is None or seconds <= thresholds.rebuild_within * 3600:
         return []

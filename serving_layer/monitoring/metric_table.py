@@ -18,6 +18,7 @@ from serving_layer.postgres.cells import ESTIMATED
 from serving_layer.postgres.database import FOREIGN_SNAPSHOT
 from serving_layer.postgres.phases import PHASES
 from serving_layer.promise.proof import NEWEST_PROOFS
+from serving_layer.promise.rebuilds import FAILED_REBUILDS, LAST_SUCCESS
 from view_algebra.compiled import NULLED
 
 
@@ -299,9 +300,7 @@ CROSS JOIN jsonb_each_text(r.seconds) AS s""",
         "lamina_rebuild_age_seconds",
         "Seconds since the newest rebuild of deployed views ended well.",
         (),
-        """
-SELECT extract(epoch FROM clock_timestamp() - ended_at) FROM lamina.rebuild
-WHERE kind = 'rebuild' AND state IN ('done', 'held') ORDER BY id DESC LIMIT 1""",
+        f"SELECT extract(epoch FROM clock_timestamp() - ({LAST_SUCCESS}))",
         alert=Alert(
             "LaminaRebuildOverdue",
             "lamina_rebuild_age_seconds > 2 * 86400",
@@ -311,11 +310,9 @@ WHERE kind = 'rebuild' AND state IN ('done', 'held') ORDER BY id DESC LIMIT 1"""
     ),
     Metric(
         "lamina_rebuild_failed",
-        "1 if the newest rebuild or apply failed, unless a person stopped it.",
+        "1 if a rebuild or apply failed by itself, and a view of it was not computed since.",
         (),
-        """
-SELECT (state = 'failed')::int FROM lamina.rebuild
-WHERE kind <> 'preview' AND NOT (state = 'failed' AND stopped IS NOT NULL) ORDER BY id DESC LIMIT 1""",
+        f"SELECT (EXISTS ({FAILED_REBUILDS}))::int",
         alert=Alert(
             "LaminaRebuildFailed",
             "lamina_rebuild_failed == 1",

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    ScalarSelect,
     TextClause,
     cast,
     func,
@@ -45,6 +44,28 @@ EARLY = timedelta(hours=1)
 
 STEPS = tuple(step for step in Step if step is not Step.BEGIN)
 """The steps of a rebuild, in order."""
+
+LAST_SUCCESS = "SELECT max(ended_at) FROM lamina.rebuild WHERE kind = 'rebuild' AND state IN ('done', 'held')"
+"""SQL of the end of the last successful rebuild of declared versions, or NULL."""
+
+FAILED_REBUILDS = """
+WITH lately AS (
+    SELECT * FROM lamina.rebuild WHERE kind <> 'preview' ORDER BY id DESC LIMIT 100
+), tried AS (
+    SELECT id, state, step, kind, error, unnest(views) AS view FROM lately
+    WHERE NOT (state = 'failed' AND stopped IS NOT NULL)
+), last AS (
+    SELECT DISTINCT ON (view) * FROM tried
+    WHERE view IN (SELECT name FROM lamina.view WHERE kind <> 'derived')
+        OR id = (SELECT max(id) FROM lately)
+    ORDER BY view, id DESC
+)
+SELECT DISTINCT id, step, kind, error FROM last WHERE state = 'failed'"""
+"""SQL of the rebuilds that failed by themselves and have a view that no later rebuild has computed.
+
+Only the last hundred rebuilds are read. Previews do not count: the person who makes one sees the failure, and no
+deployed view waits for it.
+"""
 
 
 @dataclass(frozen=True)
@@ -212,12 +233,6 @@ def _end_dead(connection: Connection, id: int, finder: str) -> None:
     """Records that a rebuild failed because its process died, or because a person had interrupted it."""
     dead = get(connection, id)
     end(connection, id, RebuildState.FAILED, dead.error or f"its process died; {finder} found it", dead.stopped)
-
-
-def last_success() -> ScalarSelect[datetime]:
-    """The end of the last successful rebuild of declared versions."""
-    well = (rebuild.c.state.in_([RebuildState.DONE, RebuildState.HELD]), ~_computes_versions())
-    return select(func.max(rebuild.c.ended_at)).where(*well).scalar_subquery()
 
 
 def _is_running() -> ColumnElement[bool]:

@@ -100,10 +100,12 @@ def test_a_failed_rebuild_raises_an_alarm_until_a_later_one_has_computed_its_vie
     ended("sums", state=RebuildState.DONE)
     [alarm] = alarms_of_a(world)
     assert alarm.startswith(f"rebuild {first} failed after step `begin`: the disk is full")
+    assert metric(world, "lamina_rebuild_failed") == 1, "the alert agrees with the alarm"
     ended("counts", state=RebuildState.FAILED, error="it was interrupted", stopped=Stop.INTERRUPTED)
     assert alarms_of_a(world) == [alarm], "a person's stop raises no alarm"
     ended("counts", state=RebuildState.DONE)
     assert alarms_of_a(world) == []
+    assert metric(world, "lamina_rebuild_failed") == 0
     ended("not_deployed", state=RebuildState.FAILED, error="the disk is full")
     assert len(alarms_of_a(world)) == 1
     ended("both", state=RebuildState.DONE)
