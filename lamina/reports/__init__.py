@@ -1,4 +1,5 @@
-"""Reports about a deployment: its state is read here, and put into lines, JSON and metrics.
+"""Reports: the state of a deployment, and the results of commands, as lines, JSON, metrics and charts.
 
-The promise: a report changes nothing in the deployment.
+In: an open deployment, or a value that a layer returned. Out: text, records of JSON and samples. The promise: a report
+changes nothing and computes no view. It reads the state, and puts it into words.
 """

@@ -13,7 +13,8 @@ import pytest
 from prometheus_client import start_http_server
 
 from lamina.operations.deployment import Deployment
-from lamina.reports.metrics import EVERY, FILES, MetricCollector, registry
+from lamina.reports.metric_files import FILES
+from lamina.reports.metrics import EVERY, MetricCollector, registry
 from serving_layer.postgres.states import Step
 from serving_layer.promise.rebuilds import STEPS
 from tests.fix_lamina import Deployed
@@ -134,7 +135,7 @@ def test_an_unavailable_postgres_reports_up_0(deployed: Deployed) -> None:
 
 def test_rules_dashboard_and_document_are_generated_from_the_metrics() -> None:
     for name, text_of in FILES.items():
-        assert (REPOSITORY / name).read_text() == text_of(), f"run python -m lamina.reports.metrics for {name}"
+        assert (REPOSITORY / name).read_text() == text_of(), f"run python -m lamina.reports.metric_files for {name}"
 
 
 def test_every_alert_and_panel_queries_existing_metrics() -> None:
