@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from lamina.operations.deployment import Deployment
-from lamina.reports.statuses import lag_lines, read_alarms, read_status, undeclared_fields
+from lamina.reports.statuses import lag_line, read_alarms, read_status, undeclared_fields
 from lamina.terminal.render import Output, seconds
 from master_log.offsets import brief
 from serving_layer.change.previews import CellsOrigin, PreviewedView
@@ -18,7 +18,6 @@ from serving_layer.monitoring.status import QueryStatus, Status, ViewStatus
 from serving_layer.monitoring.view_states import ViewState
 from serving_layer.narration import age, amount
 from serving_layer.promise.rebuilds import STEPS
-from serving_layer.readers.rights import unguarded
 
 T = TypeVar("T")
 
@@ -51,11 +50,11 @@ def show(output: Output, deployment: Deployment) -> bool:
     for query in current.queries:
         if query.begins:
             output.tell(f"{query.query} begins at {brief(query.begins)}: earlier records are not part of it")
-    for line in lag_lines(deployment, {query.query: query.lag for query in current.queries if not query.problem}):
-        output.tell(line)
-    with deployment.database.begin() as connection:
-        for gap in unguarded(connection):
-            output.tell(f"{gap}: a superuser changes that with serving_layer/readers/superuser.sql")
+    for query in current.queries:
+        if query.waits_for:
+            output.tell(lag_line(query.query, query.lag or 0, query.waits_for))
+    for gap in current.unguarded:
+        output.tell(f"{gap}: a superuser changes that with serving_layer/readers/superuser.sql")
     return _print_alarms(output, current.alarms)
 
 

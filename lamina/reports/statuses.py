@@ -36,9 +36,9 @@ LITTLE_ROOM = 2_000_000_000
 
 def read_status(deployment: Deployment) -> Status:
     """The status. Lag and other facts from the brokers are missing if these do not answer."""
-    topics = _topics(deployment)
+    topics, starting = _topics(deployment), _is_starting(deployment)
     with deployment.database.snapshot() as connection:
-        current = status(connection, topics, _thresholds(deployment))
+        current = status(connection, topics, _thresholds(deployment), starting=starting)
     return replace(current, alarms=[*current.alarms, *disk_alarms(deployment)])
 
 
@@ -99,34 +99,33 @@ def _thresholds(deployment: Deployment) -> Thresholds:
     return Thresholds(settings.alarm_after, settings.alarm_no_rebuild, settings.alarm_bad_records)
 
 
-def lag_lines(deployment: Deployment, lags: Mapping[str, int | None]) -> list[str]:
-    """A line for each query whose records nobody is about to count, with the reason."""
-    running = deployment.settings.embedded and SpeedProcess(deployment.settings.home).background.find() is not None
-    lines = []
-    with deployment.database.begin() as connection:
-        for name, lag in lags.items():
-            if lag and (waits_for := delays.waits_for(connection, name, starting=running)):
-                lines.append(f"{name} is {amount(lag, 'record')} behind: {waits_for}")
-    return lines
+def _is_starting(deployment: Deployment) -> bool:
+    """True if the process of an embedded speed layer runs. It may not have begun to read."""
+    settings = deployment.settings
+    return settings.embedded and SpeedProcess(settings.home).background.find() is not None
+
+
+def lag_line(name: str, lag: int, waits_for: str) -> str:
+    """The line about a query whose records nobody is about to count, with the reason."""
+    return f"{name} is {amount(lag, 'record')} behind: {waits_for}"
 
 
 def lag_lines_of_select(deployment: Deployment, query: str) -> list[str]:
-    """The lines of `lag_lines` for the sources of a SELECT. Asks the brokers only if one of these is not keeping up."""
+    """The lag lines of the sources of a SELECT. Asks the brokers only if one of these is not keeping up."""
+    starting = _is_starting(deployment)
     with deployment.database.begin() as connection:
-        waiting = [
-            name
+        waiting = {
+            name: reason
             for name in delays.sources_of(connection, tables_of(query))
-            if delays.waits_for(connection, name, starting=False)
-        ]
-        reached = {
-            name: (query.topic, progress.read(connection, [name]))
-            for name, query in progress.queries(connection).items()
+            if (reason := delays.waits_for(connection, name, starting=starting))
         }
-    lags = {}
-    for name in waiting if deployment.brokers.listening() else ():
-        topic, below = reached[name]
-        lags[name] = delays.lag(deployment.brokers.latest(topic), below)
-    return lag_lines(deployment, lags)
+        queries = progress.queries(connection)
+        reached = {name: progress.read(connection, [name]) for name in waiting}
+    lines = []
+    for name, reason in waiting.items() if waiting and deployment.brokers.listening() else ():
+        if lag := delays.lag(deployment.brokers.latest(queries[name].topic), reached[name]):
+            lines.append(lag_line(name, lag, reason))
+    return lines
 
 
 def tables_of(query: str) -> set[str]:

@@ -20,6 +20,7 @@ from serving_layer.narration import age
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import generation, rebuild
 from serving_layer.promise import progress, quarantine, skipping
+from serving_layer.readers import rights
 from view_algebra.language.quoting import quoted
 
 COUNTS_AT_ONCE = 20
@@ -53,6 +54,8 @@ class QueryStatus:
     skipped: records skipped by name. They are in quarantine too
     duplicates: records that are copies of a counted one
     conflicts: copies that differ from the counted record, and that a rebuild counts in its place
+    problem: its alarms
+    waits_for: the reason why records are not counted yet, if no alarm says it
     """
 
     query: str
@@ -68,6 +71,7 @@ class QueryStatus:
     conflicts: int
     writer: str | None
     problem: str | None
+    waits_for: str | None
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class Status:
     """Views, queries, generations, previews, the last rebuild, and the alarms.
 
     standby: seconds that this server is behind its primary, or None for a primary
+    unguarded: protections that only a superuser can set up, and that are missing
     """
 
     views: list[ViewStatus]
@@ -84,17 +89,23 @@ class Status:
     alarms: list[str]
     previews: list[PreviewedView]
     standby: float | None
+    unguarded: list[str]
 
 
-def status(connection: Connection, topics: Mapping[str, TopicState], thresholds: Thresholds) -> Status:
-    """The whole status in one snapshot. `topics` are those that the brokers reported, by query."""
+def status(
+    connection: Connection, topics: Mapping[str, TopicState], thresholds: Thresholds, *, starting: bool
+) -> Status:
+    """The whole status in one snapshot. `topics` are those that the brokers reported, by query.
+
+    `starting`: a speed layer runs but may not have begun to read.
+    """
     problems = alarms.of_queries(connection, topics, thresholds)
     published = lookup.published(connection)
     live = {opened.id: opened for opened in lookup.find(connection, generation.c.dropped_at.is_(None))}
     last = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).mappings().one_or_none()
     return Status(
         views=_views(connection, {name: live[id] for name, id in published.items() if id in live}),
-        queries=_queries(connection, topics, problems),
+        queries=_queries(connection, topics, problems, starting=starting),
         generations=[
             {"view": one.view, "generation": id, "state": one.state, "published": published.get(one.view) == id}
             for id, one in live.items()
@@ -103,6 +114,7 @@ def status(connection: Connection, topics: Mapping[str, TopicState], thresholds:
         alarms=[*alarms.with_names(problems), *alarms.of_the_deployment(connection, thresholds)],
         previews=previews.listed(connection),
         standby=delays.behind_primary(connection),
+        unguarded=rights.unguarded(connection),
     )
 
 
@@ -135,31 +147,41 @@ def _counts(connection: Connection, among: Mapping[str, Sequence[str]]) -> dict[
 
 
 def _queries(
-    connection: Connection, topics: Mapping[str, TopicState], problems: Mapping[str, list[str]]
+    connection: Connection,
+    topics: Mapping[str, TopicState],
+    problems: Mapping[str, list[str]],
+    *,
+    starting: bool,
 ) -> list[QueryStatus]:
     """The status of each deployed source's query, with its problems."""
     starts, reached = progress.starts_by_query(connection, problems), progress.read_by_query(connection, problems)
     bad, bad_fields = quarantine.counts_by_source(connection)
     skipped = Counter(at.topic for at, _ in skipping.read(connection))
-    return [
-        QueryStatus(
-            query=name,
-            topic=state.topic,
-            begins=str(starts[name].positive),
-            progress=str(reached[name]),
-            lag=delays.lag(topics[name].end, reached[name]) if name in topics else None,
-            committed_at=state.committed_at,
-            quarantined=bad[name] - bad_fields[name],
-            bad_fields=bad_fields[name],
-            skipped=skipped[state.topic],
-            duplicates=state.duplicates,
-            conflicts=state.conflicts,
-            writer=_writer(state, delays.silent(connection, state)),
-            problem="; ".join(problems[name]) or None,
+    queries = []
+    for name, state in progress.queries(connection).items():
+        if name not in problems:
+            continue
+        lag = delays.lag(topics[name].end, reached[name]) if name in topics else None
+        waits = lag and not problems[name]
+        queries.append(
+            QueryStatus(
+                query=name,
+                topic=state.topic,
+                begins=str(starts[name].positive),
+                progress=str(reached[name]),
+                lag=lag,
+                committed_at=state.committed_at,
+                quarantined=bad[name] - bad_fields[name],
+                bad_fields=bad_fields[name],
+                skipped=skipped[state.topic],
+                duplicates=state.duplicates,
+                conflicts=state.conflicts,
+                writer=_writer(state, delays.silent(connection, state)),
+                problem="; ".join(problems[name]) or None,
+                waits_for=delays.waits_for(connection, name, starting=starting) if waits else None,
+            )
         )
-        for name, state in progress.queries(connection).items()
-        if name in problems
-    ]
+    return queries
 
 
 def _writer(query: progress.RecordedQuery, silent: float | None) -> str | None:

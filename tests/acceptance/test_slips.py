@@ -129,7 +129,14 @@ def test_an_answer_reports_how_many_records_are_not_counted_yet(here: Here, tmp_
     asked = here("sql", "SELECT events FROM places WHERE country = 'FR'")
     assert "events is 1,500 records behind: no speed layer runs" in asked.stderr
     assert "behind" not in asked.stdout
-    assert "1,500 records behind: no speed layer runs" in here("status").stderr
+    narrated = here("status").stderr
+    assert "1,500 records behind: no speed layer runs" in narrated
+    [status] = map(json.loads, here("status", "--json").stdout.splitlines())
+    [query] = status["queries"]
+    assert query["lag"] == 1_500
+    assert query["waits_for"].startswith("no speed layer runs")
+    assert status["unguarded"], "only a superuser can protect this database"
+    assert all(f"{gap}: a superuser changes that" in narrated for gap in status["unguarded"])
     assert "behind" not in here("sql", "SELECT view FROM lamina.freshness").stderr, "the SELECT reads no view"
     with here.deployment.database.begin() as connection:
         fence = progress.take_over(connection, "events", "a speed layer")
