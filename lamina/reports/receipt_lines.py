@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from lamina.terminal.render import Output
 from master_log.offsets import brief
-from serving_layer.readers.analyst import Statement, select
+from serving_layer.readers.analyst import PageSelect, select
 from serving_layer.readers.receipts import Receipt
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_text
@@ -18,7 +18,7 @@ LONGEST = 16_000_000
 """Characters that a receipt may have. It holds some hundred for each column and each partition."""
 
 
-def line_of(url: str, view: str, statement: Statement | None = None) -> str:
+def line_of(url: str, view: str, statement: PageSelect | None = None) -> str:
     """The receipt of a view, read as the role that `url` names."""
     [(line,)] = select(url, f"SELECT lamina.receipt({postgres_text(view)})", statement=statement)[1]
     return str(line)

@@ -8,7 +8,7 @@ from kafka.admin import KafkaAdminClient
 
 from lamina.operations import applying, topic_records
 from master_log.offsets import Offsets
-from tests.batch_layer.test_receipts import receipt, verified
+from tests.batch_layer.receipts import receipt, verified
 from tests.fix_lamina import Deployed
 from view_algebra.errors import LaminaError
 
