@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -51,12 +51,12 @@ class Service:
 
     @property
     def running(self) -> bool:
-        """True if its process exists."""
+        """True if it accepts connections."""
         return self.pid is not None
 
 
 class NotRunning(LaminaError):
-    """A service does not run here. `one_runs` is True if the other one does: this one is starting, or was forgotten."""
+    """A service does not run here. `one_runs` is True if another one does: this one is starting, or was forgotten."""
 
     def __init__(self, what: str, *, evidence: str, way_out: str, one_runs: bool) -> None:
         super().__init__(what, evidence=evidence, way_out=way_out)
@@ -92,6 +92,7 @@ class Embedded:
             files = jar_files(self.home, "kafka")
             state = self._read()
             broker, server = self._end_hanging(self._find_kafka(state), self._find_postgres(state))
+            running = [service.process for service in (broker, server, s3.find(self.home)) if service is not None]
             ports = state.get("kafka", {})
             try:
                 with ThreadPoolExecutor(max_workers=3) as pool:
@@ -112,7 +113,7 @@ class Embedded:
                 server = new_server.result() if new_server else server
                 object_store = stored.result() if stored else None
             except BaseException:  # also for Ctrl-C
-                self._stop()
+                self._stop(except_for=running)
                 raise
             assert broker is not None
             assert server is not None
@@ -146,17 +147,19 @@ class Embedded:
         with self._locked():
             return self._stop()
 
-    def _stop(self) -> bool:
+    def _stop(self, *, except_for: Collection[RunningProcess] = ()) -> bool:
         state = self._read()
-        broker, server, store = self._find_kafka(state), self._find_postgres(state), s3.find(self.home)
+        services = (
+            (s3.stop, s3.find(self.home)),
+            (kafka_broker.stop, self._find_kafka(state)),
+            (postgres.stop, self._find_postgres(state)),
+        )
         with ThreadPoolExecutor(max_workers=3) as pool:
-            stopping = []
-            if store is not None:
-                stopping.append(pool.submit(s3.stop, store.process))
-            if broker is not None:
-                stopping.append(pool.submit(kafka_broker.stop, broker.process))
-            if server is not None:
-                stopping.append(pool.submit(postgres.stop, server.process))
+            stopping = [
+                pool.submit(stop, service.process)
+                for stop, service in services
+                if service is not None and service.process not in except_for
+            ]
         for stopped in stopping:
             stopped.result()
         return bool(stopping)

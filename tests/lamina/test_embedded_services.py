@@ -124,6 +124,23 @@ def test_a_stop_from_another_process_leaves_nothing_running(embedded: Embedded) 
     assert not any(service.running for service in embedded.status())
 
 
+def test_a_start_that_fails_leaves_the_services_that_ran_before(embedded: Embedded) -> None:
+    embedded.start()
+    kafka, server = pids(embedded)
+    process = psutil.Process(server)
+    process.kill()
+    process.wait(timeout=30)
+    passwords = embedded.home / "passwords.json"
+    text = passwords.read_text()
+    passwords.write_text("no JSON")
+    with pytest.raises(LaminaError, match="the passwords of the embedded Postgres cannot be read"):
+        embedded.start()
+    assert pids(embedded) == [kafka]
+    passwords.write_text(text)
+    embedded.start()
+    assert pids(embedded)[0] == kafka
+
+
 def test_two_starts_at_once_start_one_of_each(embedded: Embedded) -> None:
     embedded.stop()
     program = (
