@@ -13,7 +13,7 @@ import click
 
 from lamina.commands.command import Different, chosen_catalog, command, open_deployment, with_catalog
 from lamina.terminal.render import Output, cell
-from serving_layer.narration import waiting
+from serving_layer.narration import amount, waiting
 from view_algebra.errors import Unknown
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _show_tests(output: Output, results: Sequence[Comparison]) -> None:
         rows = [(result.test, result.view, result.way, result.rows, result.result) for result in results]
         output.table(("test", "view", "way", "rows", "result"), rows)
     for why, times in Counter(result.left_out for result in results if result.left_out).items():
-        output.tell(f"DuckDB was not asked {times} times: {why}")
+        output.tell(f"DuckDB was not asked {amount(times, 'time')}: {why}")
     for result in results:
         for line in result.difference:
             output.tell(f"{result.test}: {result.view}, {result.way}: {line}")

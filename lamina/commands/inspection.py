@@ -14,7 +14,7 @@ from lamina.configuration.settings import Settings
 from lamina.terminal.failures import as_lamina_error, naming_view
 from lamina.terminal.render import Output
 from master_log.offsets import brief
-from serving_layer.narration import waiting
+from serving_layer.narration import amount, waiting
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _show_checked(output: Output, results: Sequence[CheckResult]) -> None:
             output.tell(f"{source} begins at {brief(begins)}: earlier records are not part of it")
     for checked in results:
         if checked.skipped:
-            skipped = f"{checked.skipped:,} records were skipped (`lamina skip`) and are on neither side"
+            skipped = f"{amount(checked.skipped, 'skipped record')} (`lamina skip`) on neither side"
             output.tell(f"{checked.view}: {skipped}")
         for what, examples in (("missing", checked.missing), ("surplus", checked.surplus)):
             for example in examples[:EXAMPLES]:

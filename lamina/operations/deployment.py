@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from speed_layer.endless import TimeLimits
     from speed_layer.layer import SpeedLayer
 
-log = logging.getLogger("lamina")
+logger = logging.getLogger("lamina")
 
 FEW = 500_000
 """Largest number of records for which a command's JVM ends before it has made its code fast."""
@@ -56,7 +56,7 @@ class Deployment:
     """
 
     settings: Settings
-    tell: Callable[[str], None] = log.info
+    tell: Callable[[str], None] = logger.info
     at: Callable[[str], None] = lambda place: None
     lent: SparkSession | None = field(default=None, repr=False)
     one_command: bool = False
@@ -106,7 +106,7 @@ class Deployment:
         return self._started
 
     def has_few_records(self) -> bool:
-        """True if the topics hold few records that a command can read. False if Kafka does not say."""
+        """True if sources have at most `FEW` records from their starts on. False if Kafka does not answer."""
         with self.database.begin() as connection:
             starts = progress.starts(connection, list(progress.queries(connection)))
         with suppress(LaminaError):
@@ -217,7 +217,7 @@ class Deployment:
             return deployed(connection)
 
     def require_installed(self) -> None:
-        """Raises LaminaError unless something was applied to this database before."""
+        """Raises LaminaError unless this version of Lamina is installed in the database."""
         with self.database.begin() as connection:
             if not install.is_installed(connection):
                 raise LaminaError(
