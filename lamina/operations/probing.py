@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,17 +21,18 @@ import psutil
 from batch_layer import stalls
 from batch_layer.stalls import Finder, SlowRecord, Work
 from lamina.configuration.settings import Settings
-from lamina.operations.deployment import Deployment
 from lamina.spark.spark_configuration import CATALOG
 from lamina.spark.spark_session import kill, session
 from master_log.causes import SPARK_ERRORS, cause
+from master_log.kafka.brokers import Brokers
 from master_log.log import MasterLog
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import log_times
 from master_log.reading.kafka_reader import kafka_range
 from master_log.reading.record_decoding import decoded
 from serving_layer.postgres.database import Connection as Session
-from serving_layer.promise import skipping
+from serving_layer.postgres.database import Database
+from serving_layer.promise import kept_schemas, skipping
 from speed_layer.endless import Search, TimeLimits
 from speed_layer.jobs import Jobs
 from speed_layer.statements import Statements
@@ -134,15 +135,15 @@ def finder(settings: Settings) -> Finder:
 def _serve(settings: Settings, source: Source, tables: Sequence[CellTable] | None, asked: Connection) -> None:
     """Answers one question after another until the asking process ends, or until a range takes too long."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the asking process
-    deployment = Deployment(replace(settings, spark_master="local[1]"))
-    spark = session(deployment.settings, "probe", nice=NICENESS, short_lived=True)
-    computation = _Computation(source, tables)
+    spark = session(settings, "probe", master="local[1]", nice=NICENESS, short_lived=True)
+    brokers = Brokers(settings.kafka, settings.login)
+    computation = _Computation(Database(settings.postgres), brokers, source, tables)
     with ThreadPoolExecutor(1) as computing, suppress(EOFError):
         answer: object = True
         while answer is not False:
             range, seconds = asked.recv()
             jobs = Jobs(spark)
-            answering = computing.submit(_answer, deployment, jobs, computation, range, seconds)
+            answering = computing.submit(computation.answer, jobs, range, seconds)
             while not wait([answering], LOOKS_EVERY).done and not (seconds and jobs.run_longer_than(seconds)):
                 if asked.poll():  # questions do not overlap, so the asking process has ended
                     _end()
@@ -161,48 +162,49 @@ def _end() -> NoReturn:
 class _Computation:
     """The cell tables to compute: by default those that the source's micro-batches compute."""
 
+    database: Database
+    brokers: Brokers
     source: Source
     tables: Sequence[CellTable] | None
 
-    def statements(self, connection: Session) -> Statements:
+    def answer(self, jobs: Jobs, range: OffsetRange, seconds: float | None) -> object:
+        """Reads a range. Returns the place of its longest value if `seconds` is None, otherwise True once it is
+        computed.
+
+        Returns the text of an error if the range cannot be read. Only the tasks of a computation are counted.
+        """
+        source = self.source
+        with self.database.begin() as connection:
+            skipped, statements = skipping.read(connection), self._statements(connection)
+            schemas = kept_schemas.read(connection, source.topic)
+        raw = self._raw(jobs.spark, range, skipped)
+        if source.kind == "table":
+            raw = log_times.with_log_times(raw, source.topic, {})
+        raw = raw.persist()
+        try:
+            longest = raw.selectExpr("max_by(struct(partition, offset), coalesce(length(value), 0)) AS at").first()
+            if seconds is None:
+                at = None if longest is None else longest["at"]
+                return at and (TopicPartition(source.topic, at["partition"]), at["offset"])
+        except SPARK_ERRORS as error:
+            return cause(str(error))
+        try:
+            with jobs.group():
+                statements.try_over(decoded(raw, statements.sources, schemas))
+        except SPARK_ERRORS:
+            log.debug("%s: a range fails; its micro-batch will report the error", source.name, exc_info=True)
+        finally:
+            raw.unpersist()
+        return True
+
+    def _statements(self, connection: Session) -> Statements:
         """The computation of these tables, or of those that are maintained now."""
         if self.tables is not None:
             return Statements.of(self.source, self.tables)
         return Statements.maintained(connection, self.source)
 
-    def raw(self, deployment: Deployment, spark: SparkSession, range: OffsetRange, skipped: Skipped) -> DataFrame:
+    def _raw(self, spark: SparkSession, range: OffsetRange, skipped: Skipped) -> DataFrame:
         """The raw records of a range."""
         if self.tables is None:
-            return kafka_range(spark, deployment.brokers, self.source, range, skipped)
-        return MasterLog(spark, CATALOG, lambda: skipped).raw(self.source, range, deployment.brokers)
-
-
-def _answer(
-    deployment: Deployment, jobs: Jobs, computation: _Computation, range: OffsetRange, seconds: float | None
-) -> object:
-    """Reads a range. Returns the offset of its longest value if `seconds` is None, otherwise True once it is computed.
-
-    Returns the text of an error if the range cannot be read. Only the tasks of a computation are counted.
-    """
-    source = computation.source
-    with deployment.database.begin() as connection:
-        skipped, statements = skipping.read(connection), computation.statements(connection)
-    raw = computation.raw(deployment, jobs.spark, range, skipped)
-    if source.kind == "table":
-        raw = log_times.with_log_times(raw, source.topic, {})
-    raw = raw.persist()
-    try:
-        longest = raw.selectExpr("max_by(struct(partition, offset), coalesce(length(value), 0)) AS at").first()
-        if seconds is None:
-            at = None if longest is None else longest["at"]
-            return at and (TopicPartition(source.topic, at["partition"]), at["offset"])
-    except SPARK_ERRORS as error:
-        return cause(str(error))
-    try:
-        with jobs.group():
-            statements.try_over(decoded(raw, statements.sources, deployment.schemas.of(source.topic)))
-    except SPARK_ERRORS:
-        log.debug("%s: a range fails; its micro-batch will report the error", source.name, exc_info=True)
-    finally:
-        raw.unpersist()
-    return True
+            return kafka_range(spark, self.brokers, self.source, range, skipped)
+        return MasterLog(spark, CATALOG, lambda: skipped).raw(self.source, range, self.brokers)
