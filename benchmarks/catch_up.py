@@ -51,7 +51,7 @@ GROUP BY GROUPING SETS (
 def plain(opened: Deployment, compute: Callable[[DataFrame], None]) -> float:
     """Reads the topic in micro-batches, parses them and computes. Returns the seconds it took."""
     source = opened.deployed().sources["events"]
-    raw = stream(opened.spark, opened.brokers, [source.topic], Offsets({}), max_records_per_micro_batch=MAX_RECORDS)
+    raw = stream(opened.spark(), opened.brokers, [source.topic], Offsets({}), max_records_per_micro_batch=MAX_RECORDS)
 
     def micro_batch(records: DataFrame, _id: int) -> None:
         compute(

@@ -140,7 +140,7 @@ def another_database(opened: Deployment, name: str) -> Iterator[Deployment]:
     settings = replace(
         opened.settings, postgres=there(opened.settings.postgres), analyst=there(opened.settings.analyst)
     )
-    other = Deployment(settings, tell=opened.tell, lent=opened.spark)
+    other = Deployment(settings, tell=opened.tell, lent=opened.spark())
     try:
         yield other
     finally:

@@ -95,8 +95,10 @@ def _one(seq: int, users: int, ts: str) -> bytes:
 def _send(opened: Deployment, records: int, ts: str, user: str) -> None:
     """Writes JSON records with Spark. Each partition of the topic holds its share in the order of `seq`."""
     share = records // PARTITIONS
-    events = opened.spark.range(0, share * PARTITIONS, 1, PARTITIONS).selectExpr(
-        f"CAST(id DIV {share} AS INT) AS partition", f"id % {share} * {PARTITIONS} + id DIV {share} AS seq"
+    events = (
+        opened.spark()
+        .range(0, share * PARTITIONS, 1, PARTITIONS)
+        .selectExpr(f"CAST(id DIV {share} AS INT) AS partition", f"id % {share} * {PARTITIONS} + id DIV {share} AS seq")
     )
     values = events.selectExpr(
         "partition",

@@ -74,7 +74,7 @@ EVENTS = """named_struct(
 def main(output: Output, records: int, turns: int) -> list[Figure]:
     """Measures the rate at which records of each format are read."""
     with deployment(output) as opened, tempfile.TemporaryDirectory() as folder:
-        sides = {name: _side(opened.spark, folder, name, records) for name in VALUES}
+        sides = {name: _side(opened.spark(), folder, name, records) for name in VALUES}
         took = in_turns(output, sides, turns)
     figures = [
         Figure(f"reading {name}, of JSON's rate", median_ratio(took["json"], took[name]), "", AT_LEAST.get(name))

@@ -34,7 +34,7 @@ def main(output: Output, seconds: int, warm_up: int, records: int) -> list[Figur
         events.send_a_day(opened, records)
         output.tell(f"{records:,} records are in Kafka")
         catch_up(opened)
-        opened.spark.stop()  # frees its memory and its threads for the speed layer
+        opened.spark().stop()  # frees its memory and its threads for the speed layer
         watcher = Watcher(opened)
         with speed_layer(opened), watcher.watching(), traffic(opened, rate=RATE, first=records) as sending:
             watcher.wait_for(sending)

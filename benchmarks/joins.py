@@ -76,7 +76,7 @@ _FIRST = "timestamp '2026-01-01'"
 
 def send(opened: Deployment, orders: int, users: int, moves: int) -> None:
     """Sends orders over 30 days, and each user's versions. A user's first version is earlier than all orders."""
-    spark = opened.spark
+    spark = opened.spark()
     ts = f"{_FIRST} + make_interval(0, 0, 0, 0, 0, 0, CAST(id * 2592000 / {orders} AS DECIMAL(18,6)))"
     ordered = spark.range(0, orders, 1, 4).selectExpr(
         "id", f"pmod(hash(id, 1), {users}) AS user_id", "pmod(hash(id, 2), 10000) / 100 AS amount", f"{ts} AS ts"
@@ -100,7 +100,7 @@ def copy_raw_rows(opened: Deployment) -> None:
         )
     for name, table in (("orders", "orders"), ("users", "versions")):
         columns = [column.name for column in sources[name].columns]
-        rows = opened.log.records_below(sources[name], opened.log.held(sources[name])).select(*columns).toArrow()
+        rows = opened.log().records_below(sources[name], opened.log().held(sources[name])).select(*columns).toArrow()
         _load(opened, table, columns, rows)
     with opened.database.begin() as connection:
         connection.exec_driver_sql(

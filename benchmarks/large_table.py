@@ -63,7 +63,8 @@ def send(opened: Deployment, first: int, records: int, id: str, format: str) -> 
           'ts', timestamp_millis({int(BEGAN.timestamp() * 1000)} + seq)))"""
     change = f"replace(replace('{CHANGE}', 'SEQ', CAST(seq AS STRING)), 'ROW', {row})"
     values = (
-        opened.spark.range(first, first + records, 1, events.PARTITIONS)
+        opened.spark()
+        .range(first, first + records, 1, events.PARTITIONS)
         .selectExpr("id AS seq")
         .selectExpr(
             f"CAST(seq % {events.PARTITIONS} AS INT) AS partition",
@@ -92,7 +93,7 @@ def main(output: Output, keys: int, updates: int, warm_up: int, seconds: int, fo
         send(opened, keys, updates, f"pmod(xxhash64(seq), {keys})", format)
         updated = updates / catch_up(opened)
         output.tell(f"loaded at {loaded:,.0f} records/s, updated at {updated:,.0f}")
-        opened.spark.stop()  # frees its memory and its threads for the speed layer
+        opened.spark().stop()  # frees its memory and its threads for the speed layer
         watcher, first = Watcher(opened), keys + updates
         sending = traffic(opened, rate=RATE, first=first, event=partial(update, keys=keys, format=format))
         with speed_layer(opened), watcher.watching(), sending as sender:

@@ -53,7 +53,7 @@ def main(output: Output, seconds: int, records: int, warm_up: int) -> list[Figur
         output.tell(f"{records:,} records are in Kafka")
         caught_up = catch_up(opened)
         output.tell(f"caught up in {caught_up:.0f} s")
-        opened.spark.stop()
+        opened.spark().stop()
         taken: list[float] = []
         with speed_layer(opened), traffic(opened, rate=RATE, first=records, event=events.one_now):
             connection = analyst(opened)

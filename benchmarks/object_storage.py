@@ -36,12 +36,12 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
         catch_up(opened)
         folder = replace(opened.settings, warehouse=str(opened.settings.home / "warehouse"))
         sides = {
-            name: Deployment(settings, tell=lambda _: None, lent=sibling(opened.spark, settings))
+            name: Deployment(settings, tell=lambda _: None, lent=sibling(opened.spark(), settings))
             for name, settings in (("folder", folder), ("S3", opened.settings))
         }
         for turn in range(turns + 1):
             for name, side in sides.items():
-                side.spark.sql("DROP TABLE IF EXISTS lamina.log.events")
+                side.spark().sql("DROP TABLE IF EXISTS lamina.log.events")
                 seconds = archive(side), rebuild(side)[0]
                 output.tell(f"turn {turn}, {name}: archive {seconds[0]:.1f} s, rebuild {seconds[1]:.1f} s")
                 if turn:  # the first turn is a warm-up

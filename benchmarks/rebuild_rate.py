@@ -31,11 +31,11 @@ def archive(opened: Deployment) -> float:
 
 def plain(opened: Deployment) -> float:
     """Runs the views' SELECTs over the log's Parquet files, and writes nowhere. Returns the seconds it took."""
-    listed = opened.spark.sql("SELECT file_path FROM lamina.log.events.files").collect()
+    listed = opened.spark().sql("SELECT file_path FROM lamina.log.events.files").collect()
     began = monotonic()
-    opened.spark.read.parquet(*(row.file_path for row in listed)).createOrReplaceTempView("events")
+    opened.spark().read.parquet(*(row.file_path for row in listed)).createOrReplaceTempView("events")
     for sql in events.VIEWS.values():
-        nowhere(opened.spark.sql(sql))
+        nowhere(opened.spark().sql(sql))
     return monotonic() - began
 
 

@@ -393,7 +393,7 @@ def files_left(opened: Deployment) -> int:
     again = Deployment(opened.settings)  # with its own Spark
     try:
         now = int(time.time() * 1000)
-        return sum(again.log.table(source).remove_orphans(now) for source in again.deployed().sources.values())
+        return sum(again.log().table(source).remove_orphans(now) for source in again.deployed().sources.values())
     finally:
         again.close()
 
@@ -413,7 +413,7 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
         applying.apply(opened, files(catalog))
         settle(opened)
         catch_up(opened)
-        opened.spark.stop()  # frees its memory and its threads for the speed layer and the commands
+        opened.spark().stop()  # frees its memory and its threads for the speed layer and the commands
         readers = DashboardReaders(opened.settings.analyst)
         with speed_layer(opened), readers.reading():
             with sending(opened, rate) as sent:

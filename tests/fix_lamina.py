@@ -178,7 +178,7 @@ class Deployed:
     def check(self, *views: str) -> list[CheckResult]:
         """Asserts that every view equals its SELECT over all records below progress."""
         opened = self.deployment
-        results = check(opened.database, lambda: (opened.spark, opened.log), opened.brokers, views)
+        results = check(opened.database, lambda: (opened.spark(), opened.log()), opened.brokers, views)
         for result in results:
             differing = f"missing {result.missing}, surplus {result.surplus}"
             assert result.equal, f"{result.view} below {result.below}: {differing}"

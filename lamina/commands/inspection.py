@@ -132,7 +132,7 @@ def _compare(
     with waiting(output.tell, what, so_far=lambda: f"views compared: {len(compared)}"):
         return run(
             deployment.database,
-            lambda: (deployment.spark, deployment.log),
+            lambda: (deployment.spark(), deployment.log()),
             deployment.brokers,
             views,
             preview,
@@ -209,7 +209,7 @@ def verify(output: Output, receipt: TextIO) -> None:
     receipt_read = read(receipt)
     with open_deployment(output) as deployment:
         deployment.require_installed()
-        parts = deployment.database, deployment.spark, deployment.log, deployment.brokers
+        parts = deployment.database, deployment.spark(), deployment.log(), deployment.brokers
         with waiting(output.tell, "reading every record below the receipt's offsets, computing every row again"):
             try:
                 verified = verifying.verify(*parts, receipt_read, deployment.watching)
@@ -247,9 +247,7 @@ def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int)
     with open_deployment(output) as deployment:
         deployment.require_installed()
         with waiting(output.tell, "reading every record of the view from the log and Kafka"):
-            services = Services(
-                deployment.database, lambda: deployment.spark, lambda: deployment.log, deployment.brokers
-            )
+            services = Services(deployment.database, deployment.spark, deployment.log, deployment.brokers)
             history = find(services, view, key, since=since, limit=limit, watching=deployment.watching)
     show(output, view, history)
     if history.selected is not None:

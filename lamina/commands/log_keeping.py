@@ -89,7 +89,7 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
             try:
                 end = deployment.brokers.latest(source.topic)
                 count = deployment.batch.logs.archive(source, end, accept_loss=accept_loss)
-                rows.append((name, count, str(deployment.log.held(source))))
+                rows.append((name, count, str(deployment.log().held(source))))
             except Exception as error:  # noqa: BLE001 (the other sources do not wait for this one)
                 output.error(as_lamina_error(error))
                 failed.append(name)

@@ -315,7 +315,7 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
                     output.tell(f"  {step}, after {time.monotonic() - began:.0f} s")
                 bar.update(task, advance=1, description=f"{step}: done")
 
-        deployment.spark  # noqa: B018 (started here, so that the bar shows the time)
+        deployment.spark()  # started here, so that the bar shows the time
         proofs = replace(deployment.batch, at=show).rebuild()
     cells, differing = sum(proof.cells for proof in proofs), sum(proof.differing for proof in proofs)
     for proof in proofs:

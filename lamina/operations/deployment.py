@@ -84,9 +84,10 @@ class Deployment:
         addresses = self.settings.schema_registry
         return KeptSchemas(self.database, Registry(addresses) if addresses else None)
 
-    @property
     def spark(self) -> SparkSession:
-        """The Spark session, started on first use (some seconds). Readers and the speed layer have priority over it."""
+        """The Spark session, started by the first call (some seconds). Readers and the speed layer have priority over
+        it. Asks Kafka and Postgres for the number of records if it starts for one command.
+        """
         opens = self._started is None and self.lent is None
         return self.session(short_lived=opens and self.one_command and self.has_few_records())
 
@@ -114,10 +115,9 @@ class Deployment:
             return sum(max(0, end - starts.get(at, 0)) for at, end in ends.items()) <= FEW
         return False
 
-    @property
     def log(self) -> MasterLog:
-        """The master log."""
-        return self._log_over(self.spark)
+        """The master log over the Spark session."""
+        return self._log_over(self.spark())
 
     def _log_over(self, spark: SparkSession) -> MasterLog:
         from lamina.spark.spark_configuration import CATALOG
@@ -137,8 +137,8 @@ class Deployment:
         return BatchLayer(
             database=self.database,
             brokers=self.brokers,
-            spark=lambda: self.spark,
-            log=lambda: self.log,
+            spark=self.spark,
+            log=self.log,
             dsn=self.settings.postgres,
             tell=self.tell,
             at=self.at,
@@ -160,7 +160,7 @@ class Deployment:
             self.give_up()
             forget()
 
-        return StallWatch(lambda: self.spark, end, finder(self.settings), self.tell)
+        return StallWatch(self.spark, end, finder(self.settings), self.tell)
 
     def give_up(self) -> None:
         """Ends Spark at once, together with its computation. A lent session keeps running."""

@@ -50,7 +50,7 @@ def maintain(deployment: Deployment, sources: Sequence[Source]) -> MaintenanceRe
     for source in sources:
         trim(deployment.database, source)
         try:
-            if source.topic not in topics and deployment.log.opened(source):
+            if source.topic not in topics and deployment.log().opened(source):
                 topics.add(source.topic)
                 logs[source.name] = deployment.batch.logs.maintain(source, before)
         except Exception as error:  # noqa: BLE001 (a bug is raised again)

@@ -147,7 +147,7 @@ def test_the_shop_in_avro_and_protobuf_equals_the_shop_even_without_its_registry
     deployed.check()
     opened = deployed.deployment
     for line in receipts:
-        assert verify(opened.database, opened.spark, opened.log, opened.brokers, Receipt.read(line)).equal
+        assert verify(opened.database, opened.spark(), opened.log(), opened.brokers, Receipt.read(line)).equal
 
 
 def _wait(deployed: Deployed) -> None:

@@ -15,4 +15,4 @@ def receipt(deployed: Deployed, view: str) -> str:
 
 def verified(deployed: Deployed, line: str) -> Verification:
     opened = deployed.deployment
-    return verify(opened.database, opened.spark, opened.log, opened.brokers, Receipt.read(line))
+    return verify(opened.database, opened.spark(), opened.log(), opened.brokers, Receipt.read(line))

@@ -38,7 +38,7 @@ def blamed(
     watching: Watching = unwatched,
 ) -> Blame:
     opened = deployed.deployment
-    services = Services(opened.database, lambda: opened.spark, lambda: opened.log, opened.brokers)
+    services = Services(opened.database, opened.spark, opened.log, opened.brokers)
     return blame(services, view, key, since=since, limit=limit, watching=watching)
 
 

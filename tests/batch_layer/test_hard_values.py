@@ -142,7 +142,7 @@ def test_an_infinity_is_after_every_time_in_cells_rebuilds_receipts_and_checks(
         for view in ("valid", "longest", "untils"):
             receipt = Receipt.read(str(one(deployed.rows(f"SELECT lamina.receipt('{view}')"))[0]))
             opened = deployed.deployment
-            assert verify(opened.database, opened.spark, opened.log, opened.brokers, receipt).equal
+            assert verify(opened.database, opened.spark(), opened.log(), opened.brokers, receipt).equal
         assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0, 0, 0]
     asked = "SELECT timestamptz '-infinity' AS a, date 'infinity' AS b, timestamp '2024-01-01' AS c"
     assert quick_lamina("sql", asked, "--json").lines() == [

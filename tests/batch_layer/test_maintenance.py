@@ -43,7 +43,7 @@ def test_a_log_with_metadata_torn_by_a_power_cut_steps_back_and_archives_again(d
     deployed.send("events", *(event(n) for n in range(10, 15)))
     end = opened.brokers.latest(source.topic)
     assert opened.batch.logs.archive(source, end) == 15
-    assert opened.log.records_below(source, end).count() == 15
+    assert opened.log().records_below(source, end).count() == 15
 
 
 def test_an_archive_run_that_dies_keeps_its_commits(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,9 +64,9 @@ def test_an_archive_run_that_dies_keeps_its_commits(deployed: Deployed, monkeypa
     [line] = narration
     first = int(line.split()[1])
     assert 0 < first < 15, line
-    assert opened.log.records_below(source, opened.log.held(source)).count() == first
+    assert opened.log().records_below(source, opened.log().held(source)).count() == first
     assert opened.batch.logs.archive(source, end) == 25 - first
-    assert opened.log.records_below(source, end).count() == 25
+    assert opened.log().records_below(source, end).count() == 25
 
 
 def test_a_log_that_cannot_be_maintained_delays_no_other(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ BAD = CLICKED + "\nALTER VIEW totals ADD CONSTRAINT few CHECK (events < 100);"
 def equal(deployed: Deployed, preview: str) -> None:
     """Every view of a preview equals its SELECT over all records below progress."""
     opened = deployed.deployment
-    results = check(opened.database, lambda: (opened.spark, opened.log), opened.brokers, preview=preview)
+    results = check(opened.database, lambda: (opened.spark(), opened.log()), opened.brokers, preview=preview)
     assert results
     for result in results:
         assert result.equal, f"{result.view}: missing {result.missing}, surplus {result.surplus}"

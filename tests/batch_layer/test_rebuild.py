@@ -45,7 +45,7 @@ def test_a_rebuild_under_traffic_reads_records_once_and_hands_over_equal_cells(d
 
 def kept_in_spark(deployed: Deployed) -> int:
     """The number of results that Spark caches."""
-    return int(deployed.deployment.spark.sparkContext._jsc.getPersistentRDDs().size())
+    return int(deployed.deployment.spark().sparkContext._jsc.getPersistentRDDs().size())
 
 
 def test_a_rebuild_lists_hopping_windows_that_reach_beyond_the_calendar(deployed: Deployed) -> None:

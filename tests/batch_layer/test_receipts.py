@@ -78,7 +78,7 @@ def test_a_view_that_reads_the_clock_is_checked_and_verified_at_its_snapshots_ti
     deployed.catch_up()
     lines = [receipt(deployed, view) for view in ("lately", "ages")]
     opened = deployed.deployment
-    for result in check(opened.database, lambda: (opened.spark, opened.log), opened.brokers):
+    for result in check(opened.database, lambda: (opened.spark(), opened.log()), opened.brokers):
         assert result.equal, result
     opened.batch.rebuild()
     for line in lines:
@@ -209,7 +209,7 @@ def test_the_command_line_issues_and_verifies_a_receipt(
     assert "totals: the receipt and the log differ in the number of rows: 2 and 1" in ended.err
     assert "so does Spark" not in ended.err
     by_another = json.loads(printed)["made_of"]
-    assert by_another["totals"]["spark"] == deployed.deployment.spark.version
+    assert by_another["totals"]["spark"] == deployed.deployment.spark().version
     by_another["totals"]["spark"] = "3.5.0"
     show(Output(), verified(deployed, forged(printed, rows=2, made_of=by_another)))
     assert "totals: so does Spark: 3.5.0 computed the view" in capsys.readouterr().err

@@ -241,8 +241,8 @@ def test_sources_begin_at_their_declared_offsets_and_the_log_at_the_lowest(deplo
     assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
     holds()
     source = deployed.deployment.deployed().sources["newest"]
-    assert deployed.deployment.log.start(source) == Offsets.of(topic, {0: 0, 1: 0})
-    assert deployed.deployment.log.records_below(source, brokers.latest(topic)).count() == 11
+    assert deployed.deployment.log().start(source) == Offsets.of(topic, {0: 0, 1: 0})
+    assert deployed.deployment.log().records_below(source, brokers.latest(topic)).count() == 11
     assert verified(deployed, first).equal
     refuse_to_move_a_beginning(deployed)
     moved = begun("later", '{"0": 3, "1": 3}')["later"].replace("of_later", "of_some")

@@ -191,7 +191,7 @@ def lose_archived_records(fragile: Deployed, broker: OwnBroker) -> None:
     batch.rebuild(leap=True)
     assert totals(fragile) == (115, sum(range(90)) + sum(range(1000, 1020)) + sum(range(2000, 2005)))
     fragile.check()
-    refs = deployment.spark.sql(f"SELECT name FROM lamina.log.`{topic}`.refs WHERE type = 'TAG'").collect()
+    refs = deployment.spark().sql(f"SELECT name FROM lamina.log.`{topic}`.refs WHERE type = 'TAG'").collect()
     assert [ref.name.startswith("replaced_") for ref in refs] == [True], "a tag keeps the removed records"
 
 

@@ -313,7 +313,7 @@ def test_torn_metadata_in_the_store_are_rolled_back(deployed: Deployed, files: P
     name = str(newest).removeprefix(f"{opened.settings.warehouse}/")
     (files / name).write_bytes((files / name).read_bytes()[:-20])
     assert opened.batch.logs.archive(source, end) == 10
-    assert opened.log.records_below(source, end).count() == 10
+    assert opened.log().records_below(source, end).count() == 10
 
 
 def test_a_log_that_began_in_a_folder_continues_there(

@@ -39,7 +39,7 @@ def send(deployed: Deployed, numbers: range, *names: str) -> None:
 
 def runs(deployed: Deployed) -> dict[str, str]:
     """The names of the running streaming queries, by Spark's id."""
-    return {str(query.runId): str(query.name) for query in deployed.deployment.spark.streams.active}
+    return {str(query.runId): str(query.name) for query in deployed.deployment.spark().streams.active}
 
 
 def stopped(deployed: Deployed, name: str) -> str | None:

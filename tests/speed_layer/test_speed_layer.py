@@ -211,7 +211,7 @@ def test_a_second_speed_layer_fences_the_first(deployed: Deployed) -> None:
         with deployed.deployment.database.begin() as connection:
             progress.take_over(connection, "events", "another")
         deployed.send("events", event(2))
-        deployed.until(lambda: not any(q.isActive for q in deployed.deployment.spark.streams.active), "it ends")
+        deployed.until(lambda: not any(q.isActive for q in deployed.deployment.spark().streams.active), "it ends")
     assert deployed.rows("SELECT events FROM totals") == [(1,)]
     deployed.catch_up()
     deployed.check()
