@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sets the password of Airflow's user `admin` and migrates Airflow's database. Run it before Airflow's services.
+# Sets the password of Airflow's user `admin`, and migrates Airflow's database. It runs before Airflow's services start.
 set -eu
 umask 077
 python -c 'import json, os; print(json.dumps({"admin": os.environ["AIRFLOW_ADMIN_PASSWORD"]}))' \

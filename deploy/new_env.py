@@ -10,13 +10,12 @@ from pathlib import Path
 
 EXAMPLE = Path(__file__).resolve().parents[1] / ".env.example"
 
-
 SECRET = re.compile(r"(?!S3_)\w+_(PASSWORD|SECRET|KEY)=")
-"""The line of a secret without a value. The keys of S3 are left out, because the object store issues them."""
+"""A line that names a secret and has no value. The keys of S3 are left out, because the object store issues them."""
 
 
 def with_value(line: str) -> str:
-    """The line, with a random value if it names a secret without one."""
+    """The line, with a random value if it lacks the value of a secret."""
     if not SECRET.fullmatch(line):
         return line
     if line == "AIRFLOW_FERNET_KEY=":

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Starts Superset with the dashboard of all views that `lamina generate superset` has written. The first start creates the
-# user `admin`. Later ones import changes. PGPASSWORD holds the password of Postgres, so that no argument shows it.
+# Starts Superset with the dashboard of all views, which `lamina generate superset` has written. The first start creates
+# the user `admin`. Every start imports the dashboard again. PGPASSWORD holds the password of Postgres, so no argument
+# shows it.
 set -eu
 superset db upgrade
 printf '%s\n%s\n' "$DASHBOARDS_PASSWORD" "$DASHBOARDS_PASSWORD" |

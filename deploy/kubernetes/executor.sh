@@ -1,5 +1,5 @@
 #!/bin/bash
-# Starts the executor of a pod. Spark passes the driver's address and the JVM options as environment variables.
+# Starts the Spark executor of a pod. Spark passes the driver's address and the JVM's options as environment variables.
 set -eu
 cd "$(mktemp -d)" # an executor fetches its jars into the folder that it runs in
 mapfile -t options < <(env | sed -n 's/^SPARK_JAVA_OPT_[0-9]*=//p')

@@ -1,10 +1,11 @@
--- Creates a role with a password for each client. The superuser runs this once, when the data folder is initialized.
+-- Creates a role with a password for each client. Postgres' image runs this once, as the superuser of a new server.
 
 \getenv lamina LAMINA_PASSWORD
 \getenv analyst ANALYST_PASSWORD
 \getenv airflow AIRFLOW_DATABASE_PASSWORD
 
--- The owner creates the role of writers, waits for old readers (which only pg_monitor sees), and sets up the analyst.
+-- `lamina` owns the database. It creates the role of the writers and sets up `analyst`. With pg_monitor it sees the
+-- sessions of readers, for which it waits.
 CREATE ROLE lamina LOGIN CREATEROLE PASSWORD :'lamina';
 CREATE ROLE analyst LOGIN PASSWORD :'analyst';
 GRANT pg_monitor TO lamina;
