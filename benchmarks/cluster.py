@@ -28,7 +28,7 @@ from benchmarks import events
 from benchmarks.common import Figure, analyst, benchmark, deployment, environment_for, folder_of
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
-from lamina.services.embedded import Embedded
+from lamina.services.embedded import EmbeddedServices
 from lamina.services.java import java_home
 from lamina.services.own_processes import free_port, tail
 from lamina.terminal.render import Output
@@ -135,7 +135,7 @@ class Cluster:
 @contextmanager
 def cluster(opened: Deployment) -> Iterator[Cluster]:
     """A cluster whose drivers and workers reach the deployment's object storage as those of a company do."""
-    store = Embedded(opened.settings.home).addresses().store
+    store = EmbeddedServices(opened.settings.home).addresses().store
     assert store is not None
     java = java_home(opened.settings.home)
     environment = environment_for(opened) | {

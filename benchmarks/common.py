@@ -27,7 +27,7 @@ from lamina.configuration.settings import Settings
 from lamina.operations import installation
 from lamina.operations.deployment import Deployment
 from lamina.services.background import SpeedProcess
-from lamina.services.embedded import Embedded
+from lamina.services.embedded import EmbeddedServices
 from lamina.terminal.render import Output
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -113,7 +113,7 @@ def deployment(output: Output, *, store: bool = False) -> Iterator[Deployment]:
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
     opened: Deployment | None = None
     try:
-        Embedded(home).start(store=store)
+        EmbeddedServices(home).start(store=store)
         opened = Deployment(Settings.read(home, {"LAMINA_HOME": str(home)}), tell=output.tell)
         installation.install(opened)
         yield opened
@@ -123,7 +123,7 @@ def deployment(output: Output, *, store: bool = False) -> Iterator[Deployment]:
             if opened is not None:
                 opened.close()
         finally:  # a Spark that has ended refuses to be closed
-            Embedded(home).stop()
+            EmbeddedServices(home).stop()
             shutil.rmtree(home, ignore_errors=True)
 
 

@@ -25,7 +25,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 
 from lamina.configuration.settings import Settings
 from lamina.services import postgres, s3
-from lamina.services.embedded import Addresses, Embedded
+from lamina.services.embedded import Addresses, EmbeddedServices
 from lamina.services.jars import jar_files, resolve
 from lamina.services.java import QUICK_COMPILER, archive_options, java_home
 from serving_layer.postgres.database import Database
@@ -67,7 +67,7 @@ def quick_java(home: Path, group: str) -> tuple[str, ...]:
 
 def remove_home(home: Path) -> None:
     """Ends what runs in a home and removes it: nobody needs what a good end would write to the disk."""
-    embedded = Embedded(home)
+    embedded = EmbeddedServices(home)
     for name, number in (
         ("kafka", signal.SIGKILL),
         ("s3", signal.SIGKILL),
@@ -115,7 +115,7 @@ def run_home() -> Iterator[Path]:
 class Services:
     """The running services of this run."""
 
-    embedded: Embedded
+    embedded: EmbeddedServices
     addresses: Addresses
 
     def database_url(self, name: str, role: str = postgres.OWNER) -> str:
@@ -128,7 +128,7 @@ class Services:
 def services(run_home: Path) -> Services:
     """Kafka and Postgres, started once per run."""
     soon = {"log.cleaner.backoff.ms": "250"}  # a topic that is to be compacted
-    embedded = Embedded(run_home, kafka_settings=soon, kafka_jvm_options=quick_java(run_home, "kafka"))
+    embedded = EmbeddedServices(run_home, kafka_settings=soon, kafka_jvm_options=quick_java(run_home, "kafka"))
     return Services(embedded, embedded.start())
 
 

@@ -24,7 +24,7 @@ from benchmarks.chaos.table import FAULTS
 from benchmarks.chaos.world import World
 from benchmarks.common import REPOSITORY, Figure, benchmark, shown
 from lamina.configuration.settings import Settings
-from lamina.services.embedded import Embedded
+from lamina.services.embedded import EmbeddedServices
 from lamina.terminal.render import Output
 from view_algebra.errors import LaminaError
 
@@ -44,7 +44,7 @@ def staged(output: Output, seed: int, *, store: bool) -> Iterator[Stage]:
     home = Path(tempfile.mkdtemp(prefix="lamina-chaos-"))
     home.chmod(0o755)  # Postgres runs as another user if we are root
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
-    embedded = Embedded(home)
+    embedded = EmbeddedServices(home)
     kept = home.with_name(f"{home.name}-found")
     with ExitStack() as last:
         last.callback(shutil.rmtree, home, ignore_errors=True)

@@ -28,7 +28,7 @@ from benchmarks.chaos.chaos_oracle import ChaosOracle
 from benchmarks.chaos.parcels import RegistryServer
 from benchmarks.chaos.world import SentRecord, World
 from lamina.configuration.settings import Settings
-from lamina.services.embedded import Embedded
+from lamina.services.embedded import EmbeddedServices
 from lamina.services.java import QUICK_COMPILER
 from master_log.kafka.brokers import Brokers
 from master_log.offsets import Offsets
@@ -118,7 +118,7 @@ class Stage:
     world: World
     folder: Path
     environment: Mapping[str, str]
-    services: Embedded | None = None
+    services: EmbeddedServices | None = None
     registry: RegistryServer | None = None
     disks: Mapping[str, Path] = field(default_factory=dict)
     programs: Mapping[str, Sequence[str]] = field(default_factory=dict)

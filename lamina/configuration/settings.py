@@ -12,7 +12,7 @@ from lamina.configuration import warehouses
 from lamina.configuration.kafka_urls import brokers
 from lamina.configuration.postgres_urls import postgres_url, with_password
 from lamina.configuration.setting_texts import FILE, VARIABLES, values_of
-from lamina.services.embedded import Embedded
+from lamina.services.embedded import EmbeddedServices
 from master_log.connections.client_options import with_options
 from master_log.connections.java_properties import properties
 from master_log.connections.login import Login, RegistryAddress
@@ -115,7 +115,7 @@ class Settings:
         jars = warehouses.jar_files(values.get("spark_jars", ""), folder)
         embedded = postgres is None and kafka is None
         if embedded:
-            addresses = Embedded(home).addresses()
+            addresses = EmbeddedServices(home).addresses()
             postgres, kafka, analyst = addresses.postgres, addresses.kafka, analyst or addresses.analyst
             if addresses.store is not None and warehouse is None:
                 warehouse, options = addresses.store.warehouse, addresses.store.options | options

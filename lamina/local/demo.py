@@ -40,7 +40,7 @@ from lamina.operations import applying, installation
 from lamina.operations.deployment import Deployment
 from lamina.reports.statuses import read_status
 from lamina.services.background import ConsoleProcess, SpeedProcess
-from lamina.services.embedded import Embedded
+from lamina.services.embedded import EmbeddedServices
 from lamina.services.own_processes import RunningProcess
 from lamina.terminal.render import Output, cell, seconds
 from master_log.kafka.producer import Producer
@@ -160,7 +160,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
     home = _fresh_home()
     began = time.monotonic()
     with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
-        Embedded(home).start()
+        EmbeddedServices(home).start()
     settings = Settings.read(home, {"LAMINA_HOME": str(home)})
     deployment = Deployment(settings, tell=lambda line: None, nice=NICENESS)
     speed = SpeedProcess(home)
@@ -193,7 +193,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
         deployment.close()
         ConsoleProcess(home).stop()
         speed.stop()
-        Embedded(home).stop()
+        EmbeddedServices(home).stop()
 
 
 def _keep_running(output: Output, home: Path, speed: SpeedProcess, running: RunningProcess, console: str) -> NoReturn:
@@ -212,7 +212,7 @@ def _fresh_home() -> Path:
     if home.exists():
         ConsoleProcess(home).stop()
         SpeedProcess(home).stop()
-        Embedded(home).stop()
+        EmbeddedServices(home).stop()
         shutil.rmtree(home)
     home.mkdir(parents=True)
     (outer / "jars").mkdir(exist_ok=True)
@@ -359,7 +359,7 @@ def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:
 def how_to_connect(output: Output, home: Path, speed: SpeedProcess, console: str) -> None:
     """Prints the addresses of the demo's services, and a command that reads one of its views."""
     output.tell("\nHow to connect:")
-    output.table(("what", "where"), stack.connections(Embedded(home).addresses(), speed, console))
+    output.table(("what", "where"), stack.connections(EmbeddedServices(home).addresses(), speed, console))
     here, lamina = (shlex.quote(str(path)) for path in (home, Path(sys.executable).with_name("lamina")))
     output.text(f'\nLAMINA_HOME={here} {lamina} sql "SELECT * FROM customers ORDER BY revenue DESC LIMIT 5"')
 

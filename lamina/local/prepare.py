@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from lamina.configuration.settings import Settings
-from lamina.services.embedded import Embedded
+from lamina.services.embedded import EmbeddedServices
 from lamina.services.jars import resolve
 from lamina.services.java import archive, make_base_archive, recording_options
 from lamina.services.own_processes import locked
@@ -39,7 +39,7 @@ def prepare(home: Path, *others: str) -> None:
         return
     with locked(home / "prepare.lock", patience=EXIT_SECONDS):
         for left in home.glob("prepare-*"):  # by a killed process
-            Embedded(left).stop()
+            EmbeddedServices(left).stop()
             shutil.rmtree(left)
         with tempfile.TemporaryDirectory(prefix="prepare-", dir=home) as folder:
             _record(home, Path(folder))
@@ -50,7 +50,7 @@ def _record(home: Path, trial: Path) -> None:
     make_base_archive(home)
     drafts = {group: trial / f"{group}.jsa" for group in ("kafka", "spark")}
     recording = {group: tuple(recording_options(home, draft)) for group, draft in drafts.items()}
-    embedded = Embedded(trial, kafka_jvm_options=recording["kafka"])
+    embedded = EmbeddedServices(trial, kafka_jvm_options=recording["kafka"])
     try:
         addresses = embedded.start()
         settings = Settings.read(trial, {"LAMINA_HOME": str(trial), "LAMINA_SPARK_MASTER": "local[2]"})

@@ -11,7 +11,7 @@ from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
 from lamina.operations.installation import install
 from lamina.services.background import ConsoleProcess, SpeedProcess
-from lamina.services.embedded import Addresses, Embedded
+from lamina.services.embedded import Addresses, EmbeddedServices
 from lamina.terminal.render import Output
 from serving_layer.monitoring import delays
 from serving_layer.narration import waiting
@@ -29,7 +29,7 @@ def start(output: Output, *, store: bool = False) -> tuple[Settings, Addresses]:
     _refuse_others()
     began = time.monotonic()
     with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
-        addresses = Embedded(home).start(store=store)
+        addresses = EmbeddedServices(home).start(store=store)
     settings = Settings.read()
     deployment = Deployment(settings, tell=output.tell)
     with waiting(output.tell, "making the database a serving layer"):
@@ -110,7 +110,7 @@ def down(output: Output) -> None:
     if speed_ran:
         output.tell("the speed layer has stopped")
     with waiting(output.tell, "stopping Kafka and Postgres"):
-        services_ran = Embedded(home).stop()
+        services_ran = EmbeddedServices(home).stop()
     if services_ran:
         output.tell("Kafka and Postgres have stopped")
     elif not (speed_ran or console_ran):
@@ -121,4 +121,4 @@ if __name__ == "__main__":
     for home in map(Path, sys.argv[1:]):  # `make clean` stops these before it removes the folders
         ConsoleProcess(home).stop()
         SpeedProcess(home).stop()
-        Embedded(home).stop()
+        EmbeddedServices(home).stop()

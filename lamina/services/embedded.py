@@ -63,7 +63,7 @@ class NotRunning(LaminaError):
         self.one_runs = one_runs
 
 
-class Embedded:
+class EmbeddedServices:
     """Kafka, Postgres and, if asked for, S3 under one folder, which identifies them.
 
     `kafka_settings` are broker properties over our own, such as {"log.segment.bytes": "16384"}. `kafka_jvm_options`

@@ -25,7 +25,7 @@ from benchmarks.chaos.world import SentRecord, World
 from benchmarks.common import another_database
 from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
-from lamina.services.embedded import Embedded
+from lamina.services.embedded import EmbeddedServices
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import PATIENCE, Deployed, one
 from tests.fix_services import new_home, quick_java, remove_home
@@ -48,11 +48,11 @@ QUICK = (
 
 
 @pytest.fixture(scope="module")
-def apart() -> Iterator[Embedded]:
+def apart() -> Iterator[EmbeddedServices]:
     """Services of their own, since other tests' services must not be stopped."""
     home = new_home("chaos")
     try:
-        embedded = Embedded(home, kafka_jvm_options=quick_java(home, "kafka"))
+        embedded = EmbeddedServices(home, kafka_jvm_options=quick_java(home, "kafka"))
         embedded.start()
         yield embedded
     finally:
@@ -60,7 +60,7 @@ def apart() -> Iterator[Embedded]:
 
 
 def test_every_snapshot_is_correct_during_faults(
-    apart: Embedded, spark_of_run: SparkSession, settings: Settings, tmp_path: Path
+    apart: EmbeddedServices, spark_of_run: SparkSession, settings: Settings, tmp_path: Path
 ) -> None:
     there = _there(apart, settings)
     stage = Stage(
@@ -89,7 +89,7 @@ def test_every_snapshot_is_correct_during_faults(
 
 
 def test_a_starting_speed_layer_waits_for_kafka_and_a_stopping_one_not_for_postgres(
-    apart: Embedded, spark_of_run: SparkSession, settings: Settings, caplog: pytest.LogCaptureFixture
+    apart: EmbeddedServices, spark_of_run: SparkSession, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     there = _there(apart, settings)
     opened = Deployment(there, lent=lamina.spark.spark_session.sibling(spark_of_run, there))
@@ -115,7 +115,7 @@ def test_a_starting_speed_layer_waits_for_kafka_and_a_stopping_one_not_for_postg
     opened.close()
 
 
-def _there(apart: Embedded, settings: Settings) -> Settings:
+def _there(apart: EmbeddedServices, settings: Settings) -> Settings:
     """The settings of the test with the addresses of these services."""
     addresses = apart.start()
     return replace(

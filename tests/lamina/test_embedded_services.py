@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from lamina.services import jars, java, trust
 from lamina.services.access import keep_private
 from lamina.services.background import SpeedProcess
-from lamina.services.embedded import Addresses, Embedded
+from lamina.services.embedded import Addresses, EmbeddedServices
 from lamina.services.own_processes import RunningProcess, free_port, port_is_free
 from master_log.reading.kafka_reader import KAFKA_READER
 from tests.fix_services import REPOSITORY, Topic, new_home, quick_java, remove_home, remove_what_killed_runs_left
@@ -35,8 +35,8 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def embedded(home: Path) -> Embedded:
-    return Embedded(home, kafka_jvm_options=quick_java(home, "kafka"))
+def embedded(home: Path) -> EmbeddedServices:
+    return EmbeddedServices(home, kafka_jvm_options=quick_java(home, "kafka"))
 
 
 def processes_of(home: Path) -> set[int]:
@@ -52,11 +52,11 @@ def processes_of(home: Path) -> set[int]:
     return pids
 
 
-def pids(embedded: Embedded) -> list[int]:
+def pids(embedded: EmbeddedServices) -> list[int]:
     return [service.pid for service in embedded.status() if service.pid is not None]
 
 
-def kill_both(embedded: Embedded) -> None:
+def kill_both(embedded: EmbeddedServices) -> None:
     """Kills both servers at once, without a word to their children, as a crash of the machine would."""
     processes = [psutil.Process(pid) for pid in pids(embedded)]
     assert len(processes) == 2
@@ -97,7 +97,7 @@ def written(addresses: Addresses) -> tuple[list[int], list[int]]:
     return rows, records
 
 
-def test_services_restart_after_kill_9_and_keep_their_data(embedded: Embedded) -> None:
+def test_services_restart_after_kill_9_and_keep_their_data(embedded: EmbeddedServices) -> None:
     first = embedded.start()
     write(first, 1)
     kill_both(embedded)
@@ -107,16 +107,16 @@ def test_services_restart_after_kill_9_and_keep_their_data(embedded: Embedded) -
     assert written(again) == ([1, 2], [1, 2])
 
 
-def test_a_second_start_finds_running_processes_even_without_the_state_file(embedded: Embedded) -> None:
+def test_a_second_start_finds_running_processes_even_without_the_state_file(embedded: EmbeddedServices) -> None:
     addresses = embedded.start()
     running = pids(embedded)
-    assert Embedded(embedded.home).start() == addresses
+    assert EmbeddedServices(embedded.home).start() == addresses
     (embedded.home / "services.json").unlink()
-    assert Embedded(embedded.home).start() == addresses
+    assert EmbeddedServices(embedded.home).start() == addresses
     assert pids(embedded) == running
 
 
-def test_a_stop_from_another_process_leaves_nothing_running(embedded: Embedded) -> None:
+def test_a_stop_from_another_process_leaves_nothing_running(embedded: EmbeddedServices) -> None:
     embedded.start()
     assert len(processes_of(embedded.home)) > 2
     subprocess.run([sys.executable, "-m", "lamina.local.stack", embedded.home], check=True, cwd=REPOSITORY)
@@ -124,7 +124,7 @@ def test_a_stop_from_another_process_leaves_nothing_running(embedded: Embedded) 
     assert not any(service.running for service in embedded.status())
 
 
-def test_a_start_that_fails_leaves_the_services_that_ran_before(embedded: Embedded) -> None:
+def test_a_start_that_fails_leaves_the_services_that_ran_before(embedded: EmbeddedServices) -> None:
     embedded.start()
     kafka, server = pids(embedded)
     process = psutil.Process(server)
@@ -141,11 +141,9 @@ def test_a_start_that_fails_leaves_the_services_that_ran_before(embedded: Embedd
     assert pids(embedded)[0] == kafka
 
 
-def test_two_starts_at_once_start_one_of_each(embedded: Embedded) -> None:
+def test_two_starts_at_once_start_one_of_each(embedded: EmbeddedServices) -> None:
     embedded.stop()
-    program = (
-        "import pathlib; from lamina.services.embedded import Embedded; print(Embedded(pathlib.Path({!r})).start())"
-    )
+    program = "from lamina.services.embedded import *; print(EmbeddedServices(Path({!r})).start())"
     command = [sys.executable, "-c", program.format(str(embedded.home))]
     starts = [subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [start.communicate()[0] for start in starts]
@@ -153,7 +151,7 @@ def test_two_starts_at_once_start_one_of_each(embedded: Embedded) -> None:
     assert outputs[0] == outputs[1]
 
 
-def test_a_reused_process_id_is_not_mistaken_for_our_process(embedded: Embedded) -> None:
+def test_a_reused_process_id_is_not_mistaken_for_our_process(embedded: EmbeddedServices) -> None:
     addresses = embedded.start()
     state = json.loads((embedded.home / "services.json").read_text())
     kill_both(embedded)
@@ -170,7 +168,7 @@ def test_a_reused_process_id_is_not_mistaken_for_our_process(embedded: Embedded)
         stranger.kill()
 
 
-def test_a_start_chooses_another_port_if_its_port_is_taken(embedded: Embedded) -> None:
+def test_a_start_chooses_another_port_if_its_port_is_taken(embedded: EmbeddedServices) -> None:
     former = embedded.start()
     embedded.stop()
     port = int(former.kafka.rpartition(":")[2])
@@ -189,7 +187,7 @@ def test_chosen_ports_are_outside_the_ephemeral_range() -> None:
     assert not set(chosen) & set(range(first, last + 1))
 
 
-def test_only_the_owner_can_read_a_home_and_its_passwords(embedded: Embedded) -> None:
+def test_only_the_owner_can_read_a_home_and_its_passwords(embedded: EmbeddedServices) -> None:
     embedded.start()
     embedded.home.chmod(0o755)  # as an older version created it
     embedded.start()
@@ -207,7 +205,7 @@ def test_a_folder_with_other_files_is_refused_as_a_home_and_keeps_its_mode(tmp_p
     assert shared.stat().st_mode & 0o777 == 0o700, "a new volume counts as empty"
     shared.chmod(0o755)
     (shared / "letters").touch()
-    for start in (lambda: Embedded(shared).start(), lambda: keep_private(shared)):
+    for start in (lambda: EmbeddedServices(shared).start(), lambda: keep_private(shared)):
         with pytest.raises(LaminaError, match="not a folder of Lamina's own") as refusal:
             start()
         assert "letters" in (refusal.value.evidence or "")
@@ -226,20 +224,20 @@ def test_every_path_of_a_home_finds_its_speed_layer(tmp_path: Path) -> None:
 def test_a_home_that_is_not_a_folder_is_refused_with_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LaminaError, match="cannot be written") as refusal:
-        Embedded(tmp_path / "file" / "home").start()
+        EmbeddedServices(tmp_path / "file" / "home").start()
     assert "LAMINA_HOME" in refusal.value.way_out
 
 
 def test_an_error_says_that_the_services_are_not_running(tmp_path: Path) -> None:
     with pytest.raises(LaminaError, match="not running") as refusal:
-        Embedded(tmp_path).addresses()
+        EmbeddedServices(tmp_path).addresses()
     assert "lamina up" in refusal.value.way_out
 
 
 def test_a_run_of_tests_removes_the_leftovers_of_killed_runs(home: Path) -> None:
     program = (
         "import os, signal; from tests.fix_services import *; home = new_home('killed run');"
-        "Embedded(home, kafka_jvm_options=quick_java(home, 'kafka')).start(); print(home, flush=True);"
+        "EmbeddedServices(home, kafka_jvm_options=quick_java(home, 'kafka')).start(); print(home, flush=True);"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     command = [sys.executable, "-c", program]

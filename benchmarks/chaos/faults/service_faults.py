@@ -19,7 +19,7 @@ from benchmarks.chaos.faults.topic_faults import refused
 from benchmarks.chaos.stage import NAME, Stage
 from benchmarks.chaos.table import fault
 from lamina.services import postgres
-from lamina.services.embedded import Embedded
+from lamina.services.embedded import EmbeddedServices
 from view_algebra.errors import LaminaError
 
 BATCH = struct.Struct(">qi")
@@ -94,7 +94,7 @@ def _service(stage: Stage, name: str) -> psutil.Process:
     return psutil.Process(service.pid)
 
 
-def kill(services: Embedded, *names: str) -> None:
+def kill(services: EmbeddedServices, *names: str) -> None:
     """Ends services (kill -9), and returns once their ports are free, so that they restart at their old addresses."""
     processes = [
         psutil.Process(service.pid)
@@ -113,7 +113,7 @@ def _kill(stage: Stage, dice: random.Random, *names: str) -> None:
     _services(stage).start()
 
 
-def _services(stage: Stage) -> Embedded:
+def _services(stage: Stage) -> EmbeddedServices:
     assert stage.services is not None
     return stage.services
 
