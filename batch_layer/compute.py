@@ -14,7 +14,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 
 from master_log.offsets import Offsets
-from master_log.reading.kafka_reader import named_in
+from master_log.reading.kafka_reader import named_in, selected
 from serving_layer.postgres.cells import kept_since
 from serving_layer.postgres.copying import csv
 from serving_layer.promise import loading
@@ -78,9 +78,8 @@ def cells_of(counted: DataFrame, table: CellTable, since: datetime | None) -> Da
 
     Without records there is no cell, as in a micro-batch, although a SELECT without GROUP BY returns a row.
     """
-    counted.where("true").createOrReplaceTempView(table.source)  # replacing a view of `counted` itself drops its cache
     having = "\nHAVING count(*) > 0" if table.kind == "aggregate" and not table.keys else ""
-    computed = counted.sparkSession.sql(table.partial + having)
+    computed = selected(counted, spark_name(table.source), table.partial + having)
     begins = kept_since(table, since)
     computed = computed if begins is None else computed.where(is_kept(table.retained, begins))
     return _windows_as_texts(computed) if table.spread else computed

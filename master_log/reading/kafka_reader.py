@@ -49,7 +49,7 @@ KAFKA_READER = {
 
 
 class UnpassableRecord(LaminaError):
-    """A query cannot pass a record unless an operator skips it: `at` and `offset` name the record."""
+    """A record that a query cannot pass unless an operator skips it. `at` and `offset` name the record."""
 
     def __init__(self, what: str, source: Source, at: TopicPartition, offset: int, evidence: str, then: str) -> None:
         super().__init__(
@@ -194,12 +194,13 @@ def parsed(raw: DataFrame, source: Source, answers: Answers | None = None) -> Da
 
 
 def selected(rows: DataFrame, name: str, select: str) -> DataFrame:
-    """The result of a SELECT that reads these rows by this name.
+    """The result of a SELECT that reads these rows by this name, as it is written in SQL.
 
-    Works inside `foreachBatch` (it uses the session of `rows`) and from several threads at once.
+    Works inside `foreachBatch` (it uses the session of `rows`) and from several threads at once. A cache of the rows
+    stays: Spark would drop it if a temporary view of theirs were replaced.
     """
     spark = rows.sparkSession
-    view = f"{name}_{uuid.uuid4().hex}"
+    view = f"rows_{uuid.uuid4().hex}"
     rows.createOrReplaceTempView(view)
     try:
         # Spark analyses the text at once, so the view may be dropped afterwards.
