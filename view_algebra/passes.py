@@ -38,7 +38,7 @@ from view_algebra.split.reading import with_bounds
 from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
 from view_algebra.texts.cell_tables import cell_table, fingerprint, indexes, longest_text
-from view_algebra.typed.keys import sorting, ties, unique_keys
+from view_algebra.typed.keys import incomplete_orders, sorting, unique_keys
 from view_algebra.typed.queries import query
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.scopes import Columns, Context, Keys, Outside, Scope, Sorting
@@ -170,7 +170,8 @@ def _placed_over(written: Written, symbols: Symbols) -> Placed | Obstacle:
     if (missing := next(records_needed(typed.query), None)) is not None:
         return missing
     split = into_blocks(typed)
-    if (obstacle := next(chain(ties(split.above, symbols.keys), obstacles(split.above)), None)) is not None:
+    incomplete = incomplete_orders(split.above, symbols.keys)
+    if (obstacle := next(chain(incomplete, obstacles(split.above)), None)) is not None:
         return obstacle
     return Placed(split, *_cell_tables(written.declaration.name, split.leaves, symbols.sources))
 

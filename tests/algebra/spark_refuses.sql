@@ -1,6 +1,6 @@
 -- refuse_windows_together: two windows of time
 SELECT window(ts, '1 hour').start AS a, window(ts, '2 hours').start AS b, n FROM s;
--- refuse_elsewhere: a correlated subquery, of groups
+-- refuse_ungrouped: a correlated subquery, of groups
 SELECT s.k, (SELECT max(n) FROM t WHERE t.n = s.n) AS m, count(*) AS c FROM s GROUP BY s.k;
 -- refuse_inside_groups: grouping() in WHERE
 SELECT k, count(*) AS c FROM s WHERE grouping(k) = 0 GROUP BY ROLLUP(k);

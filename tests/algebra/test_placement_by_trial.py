@@ -27,7 +27,7 @@ from view_algebra.compiled import View
 from view_algebra.passes import Placed, Symbols, Written, _cell_tables, as_texts, into_blocks, with_meaning
 from view_algebra.refusals import File, Wrong, span
 from view_algebra.typed.events import passed_by_table
-from view_algebra.typed.keys import ties
+from view_algebra.typed.keys import incomplete_orders
 from view_algebra.written.declarations import ViewDeclaration
 from view_algebra.written.dialect import parse
 from view_algebra.written.tables import as_view
@@ -173,7 +173,7 @@ def _written(declared: ViewDeclaration, catalog: Symbols) -> View | None:
     """The view over the rows of what it names, or None if an order is not total or a writer refuses."""
     try:
         split = into_blocks(with_meaning(Written(declared), catalog))
-        if any(ties(split.above, catalog.keys)):
+        if any(incomplete_orders(split.above, catalog.keys)):
             return None
         return as_texts(Placed(split, *_cell_tables(declared.name, split.leaves, catalog.sources)), catalog)
     except (Wrong, AssertionError, ValueError):  # the writer unpacks a tumbling window and gets a hopping one

@@ -198,7 +198,7 @@ def _call_of_time(name: str, time: Expr, length: str) -> str:
     return f"{name}(timestamp_millis(n), '{length}') of milliseconds, or of CAST(n AS TIMESTAMP) of seconds"
 
 
-def _session_window(arguments: list[Expr], place: Place) -> Expr:
+def _session_window(arguments: Sequence[Expr], place: Place) -> Expr:
     """Sessions that end `gap` after their last record. The gap is a literal, or a text per record."""
     if len(arguments) != 2:
         raise Wrong(

@@ -43,7 +43,7 @@ from view_algebra.language.types import BIGINT, BOOLEAN, CALENDAR, DATE, INT, ST
 from view_algebra.language.walks import is_projection, rewrite, walk
 from view_algebra.refusals import Wrong
 from view_algebra.typed.names import refuse_other_number
-from view_algebra.typed.nested import saying_its_type
+from view_algebra.typed.nested import with_explicit_type
 
 Rows = tuple[tuple[Expr, ...], ...]
 
@@ -90,15 +90,17 @@ def elements(array: Expr, place: Place) -> list[Expr]:
         step = steps[0] if steps else 1 if last >= first else -1
         if 0 <= (last - first) // step < MOST_ELEMENTS:
             return [Constant(str(number), INT) for number in range(first, last + (1 if step > 0 else -1), step)]
-    way_out = "Write the rows out: VALUES (1), (2), or for each row CROSS JOIN LATERAL explode(tags) AS t(tag)."
+    way_out = (
+        "Write VALUES (1), (2). To explode an array of each row, write CROSS JOIN LATERAL explode(tags) AS t(tag)."
+    )
     if (
         isinstance(array, Call)
         and array.function == "sequence"
         and any(bound.type.name in CALENDAR for bound in bounds)
     ):
         way_out = (
-            "Write two literals as its ends, such as DATE '2024-01-01' and DATE '2034-12-31', and leave days out where"
-            " the result is read: WHERE day <= current_date(). Or take them of groups: SELECT min(day), max(day)."
+            "Write two literals as its ends, such as DATE '2024-01-01' and DATE '2034-12-31', and filter the rows of"
+            " the view: WHERE day <= current_date(). Or take the ends from groups: SELECT min(day), max(day)."
         )
     raise Wrong(place, "explode() without a source in FROM takes literals", way_out)
 
@@ -148,7 +150,7 @@ def _columns(relation: Constants | Nested) -> tuple[tuple[str, Type], ...]:
     return relation.columns if isinstance(relation, Constants) else relation.query.columns
 
 
-def unique(rows: Rows) -> list[int]:
+def distinct_columns(rows: Rows) -> list[int]:
     """The positions of the columns in which all values differ."""
     columns = [[_bare(value) for value in column] for column in zip(*rows, strict=True)]
     return [number for number, column in enumerate(columns) if _all_differ(column)]
@@ -156,7 +158,7 @@ def unique(rows: Rows) -> list[int]:
 
 def unique_together(rows: Rows) -> list[list[int]]:
     """The positions of columns whose literals tell the rows apart: each that does alone, else all together."""
-    if single := unique(rows):
+    if single := distinct_columns(rows):
         return [[number] for number in single]
     columns = {number: [_bare(value) for value in column] for number, column in enumerate(zip(*rows, strict=True))}
     different = {number: column for number, column in columns.items() if None not in column and len({*column}) > 1}
@@ -185,8 +187,8 @@ def _bare(value: Expr) -> Constant | None:
 _SEEN_FROM_RIGHT = {"LEFT": "RIGHT", "RIGHT": "LEFT"}
 
 
-def joined(join: Joined) -> Relation:
-    """A join. Records joined with constants are exploded: one row per constant row for which the condition holds."""
+def join_of(join: Joined) -> Relation:
+    """The join, or records exploded by constants: one row per row of constants for which the condition holds."""
     records, other, kind = join.left, join.right, str(join.kind)
     if _gives_records(other):
         records, other, kind = other, records, _SEEN_FROM_RIGHT.get(kind, kind)
@@ -225,7 +227,7 @@ def _gives_records(relation: Relation) -> bool:
 
 
 def _struct(names: Sequence[str], row: Mapping[Expr, Expr], kind: Type) -> Expr:
-    pairs = zip(names, map(saying_its_type, row.values()), strict=True)
+    pairs = zip(names, map(with_explicit_type, row.values()), strict=True)
     return Call("named_struct", tuple(part for name, value in pairs for part in (Constant(name, STRING), value)), kind)
 
 

@@ -278,18 +278,21 @@ def _is_of_changes(relation: Relation) -> bool:
     return isinstance(relation, Stream) and changes_name(source_name(relation.source)) == relation.source
 
 
-def is_in_order(query: Query, windows: bool = True) -> bool:
-    """True if each row is a record, a table's newest row for a key, or a join or UNION ALL of these.
+def is_in_order(query: Query, *, windows: bool = True) -> bool:
+    """True if each row is a record, a table's newest row for a key, or a row of a join, also in a UNION ALL.
 
-    It is false for GROUP BY and DISTINCT.
+    It is false for GROUP BY and DISTINCT, and unless `windows`, for window functions. A join may still lack an order of
+    events.
     """
     if passes_on(query):
         return True
     if isinstance(query, Combined):
         plain = query.operator == "UNION ALL" and query.limit is None and query.offset is None
-        return plain and is_in_order(query.left, windows) and is_in_order(query.right, windows)
+        return plain and is_in_order(query.left, windows=windows) and is_in_order(query.right, windows=windows)
     below = query.relation if is_of_rows(query, windows) else None
-    return isinstance(below, (Stream, Joined)) or (isinstance(below, Nested) and is_in_order(below.query, windows))
+    return isinstance(below, (Stream, Joined)) or (
+        isinstance(below, Nested) and is_in_order(below.query, windows=windows)
+    )
 
 
 def passing_on(query: Query, order: EventOrder, edits: Edits) -> Query | None:
@@ -349,7 +352,7 @@ def _places(query: Query) -> list[int]:
 
 
 def reads_records(relation: Relation | None) -> bool:
-    """True if the rows are records, or come from records without an aggregation or a join."""
+    """True if each row comes from one record: no join, aggregation, window function or LIMIT stands between."""
     return not has_joins(relation) and any(
         isinstance(below, Stream) or (isinstance(below, Nested) and _gives_records(below.query))
         for below in relations_in(relation)

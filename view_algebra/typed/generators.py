@@ -14,11 +14,11 @@ from view_algebra.language.meeting import cast
 from view_algebra.language.types import INT, STRING, VOID, Type
 from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.constants import elements, table
-from view_algebra.typed.nested import is_empty, saying_its_type
+from view_algebra.typed.nested import is_empty, with_explicit_type
 from view_algebra.typed.scopes import Scope, resolved
 
 
-def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
+def generated(node: exp.Expr, names: Sequence[str], alias: str, scope: Scope) -> Generator:
     """The generator of a call that makes rows, with its columns."""
     place, arguments = span(node), [resolved(argument, scope) for argument in node.expressions]
     if node.name.lower() == "stack":
@@ -52,7 +52,7 @@ def makes_rows(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
 
 
-def _generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
+def _generator(function: str, argument: Expr, names: Sequence[str], alias: str, place: Place) -> Generator:
     """The generator of a function, with its columns.
 
     explode(array) names its element, explode(map) its key and value. posexplode puts the position in front. inline,
@@ -111,4 +111,4 @@ def _column(values: Sequence[Expr], place: Place) -> list[Expr]:
     kinds = list(dict.fromkeys(v.type for v in values if v.type != VOID)) or [STRING]
     if len(kinds) > 1:
         raise Wrong(place, f"stack() mixes {kinds[0]} with {kinds[1]}", f"Write CAST(… AS {kinds[0]}).")
-    return [saying_its_type(cast(v, kinds[0], implicit=True)) for v in values]
+    return [with_explicit_type(cast(v, kinds[0], implicit=True)) for v in values]

@@ -71,27 +71,27 @@ from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.events import reads_records
 from view_algebra.typed.generators import with_generator
 from view_algebra.typed.names import meant_by
-from view_algebra.typed.nested import in_spark, is_key, is_list_key, text_of
+from view_algebra.typed.nested import in_spark, is_key, is_list_key, json_of
 from view_algebra.typed.scopes import Scope, Sets, resolved
 from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.typed.ties import position
 
 
-def groups_of(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tuple[Expr, ...], Sets | None]:
+def groups_of(node: exp.Group, scope: Scope, outputs: Sequence[Output]) -> tuple[tuple[Expr, ...], Sets | None]:
     """The columns of GROUP BY, and its groupings if it has several."""
     every = node.args.get("all")
     if every is False or (every and node.expressions):
         raise Wrong(span(node), "GROUP BY does not take DISTINCT, or ALL next to columns", "Write GROUP BY a, b.")
     key = partial(_key, scope=scope, outputs=outputs)
     sets = sets_of(node, key)
-    nested = None if sets is None else next((k for k in keys_of(node, key) if _is_nested_key(k.type)), None)
+    nested = None if sets is None else next((k for k in every_key(node, key) if _is_nested_key(k.type)), None)
     if nested is not None:
         way_out = "Group by its fields." if is_key(nested.type) else "Group by to_json(…) of it."
         raise Wrong(nested.place or span(node), f"several groupings do not take {nested.type}", way_out)
-    return (_group(node, scope, outputs) if sets is None else keys_of(node, key)), sets
+    return (_group(node, scope, outputs) if sets is None else every_key(node, key)), sets
 
 
-def _group(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
+def _group(node: exp.Group, scope: Scope, outputs: Sequence[Output]) -> tuple[Expr, ...]:
     if node.args.get("all"):
         if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
             raise Wrong(
@@ -105,7 +105,7 @@ def _group(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, 
     return tuple(dict.fromkeys(keys))
 
 
-def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
+def _key(item: exp.Expr, scope: Scope, outputs: Sequence[Output]) -> Expr | None:
     """A column of GROUP BY, or None if it is the same for every row."""
     if (number := position(item)) is not None:
         if not 1 <= number <= len(outputs):
@@ -134,17 +134,17 @@ def _is_nested_key(kind: Type) -> bool:
     return is_key(kind) or is_list_key(kind)
 
 
-def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
+def key_texts(node: exp.Select, scope: Scope, outputs: Sequence[Output]) -> dict[Expr, str]:
     """The columns of GROUP BY, each with the text that Spark SQL has for it elsewhere in the block."""
     texts: dict[Expr, str] = {}
-    for item in leaves_of(static_cast(exp.Group, node.args["group"])):
+    for item in key_nodes(static_cast(exp.Group, node.args["group"])):
         key, meant = _key(item, scope, outputs), meant_by(item, node)
         if key is not None and (window := _time_window(meant)) is not None:
             texts[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
         elif isinstance(key, Field) and is_key(key.type) and meant is not None:
             texts |= {part: in_spark(part, key, scope.edited_sql(meant)) for part in scalars(key)}
         elif key is not None and is_list_key(key.type) and meant is not None and not scope.above:
-            texts[text_of(key)] = f"to_json({scope.edited_sql(meant)})"
+            texts[json_of(key)] = f"to_json({scope.edited_sql(meant)})"
         elif key is not None and meant is not None:
             texts[key] = scope.edited_sql(meant)
     return texts
@@ -184,7 +184,7 @@ _UNITED = "Leave it out, or write each grouping as a SELECT of a UNION ALL."
 MOST_SETS = 64
 """Most groupings of one query: a cube of six columns."""
 
-SOME = Call(">", (Aggregate("count", (), None, False, BIGINT), Constant("0", BIGINT)), BOOLEAN)
+HAS_ROWS = Call(">", (Aggregate("count", (), None, False, BIGINT), Constant("0", BIGINT)), BOOLEAN)
 """True if there are records: without any, a grouping by nothing has no row, like a grouping by a constant."""
 
 Key = Callable[[exp.Expr], Expr | None]
@@ -233,12 +233,12 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
     return [tuple(dict.fromkeys(k for item in some for k in item)) for some in chosen]
 
 
-def keys_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
+def every_key(node: exp.Group, key: Key) -> tuple[Expr, ...]:
     """All columns of GROUP BY as written, which is the order of grouping_id()'s bits."""
-    return tuple(dict.fromkeys(k for k in map(key, leaves_of(node)) if k is not None))
+    return tuple(dict.fromkeys(k for k in map(key, key_nodes(node)) if k is not None))
 
 
-def leaves_of(node: exp.Group) -> list[exp.Expr]:
+def key_nodes(node: exp.Group) -> list[exp.Expr]:
     """The columns of GROUP BY as written, including those inside its groupings."""
 
     def leaves(item: exp.Expr) -> list[exp.Expr]:
@@ -291,7 +291,7 @@ def over_sets(block: Select, sets: Sets) -> Select:
         ]
         outputs += [Output(name, Constant(str(int(key not in grouping)), TINYINT)) for key, name in left_out.items()]
         outputs += [Output(name, a) for a, name in aggregates.items()]
-        having = None if grouping else SOME
+        having = None if grouping else HAS_ROWS
         keeping = Keeping(finest=keys)
         return Select(tuple(outputs), block.relation, block.where, grouping, having, place=block.place, keeping=keeping)
 

@@ -51,7 +51,7 @@ from view_algebra.language.walks import (
     renamed,
     walk,
 )
-from view_algebra.typed.constants import rows_of, unique, unique_together
+from view_algebra.typed.constants import distinct_columns, rows_of, unique_together
 from view_algebra.typed.scopes import Keys, Sorting, SortKey
 from view_algebra.written.tables import HOLDS
 
@@ -66,7 +66,7 @@ _MOST_KEYS = 8
 def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
     """The unique keys of a query's rows that the compiler can prove."""
     if (rows := rows_of(query)) is not None:
-        return frozenset(frozenset({query.columns[number][0]}) for number in unique(rows))
+        return frozenset(frozenset({query.columns[number][0]}) for number in distinct_columns(rows))
     if isinstance(query, Combined):
         every = frozenset({frozenset(n for n, _ in query.columns)})
         if query.operator == "UNION ALL":
@@ -107,28 +107,30 @@ def _block_keys(query: Select, views: Mapping[str, Keys]) -> RowKeys:
     return keys
 
 
-def ties(query: Query, views: Mapping[str, Keys]) -> Iterator[Obstacle]:
+def incomplete_orders(query: Query, views: Mapping[str, Keys]) -> Iterator[Obstacle]:
     """The orders that decide a result and are not total."""
     if isinstance(query, Combined):
-        yield from ties(query.left, views)
-        yield from ties(query.right, views)
+        yield from incomplete_orders(query.left, views)
+        yield from incomplete_orders(query.right, views)
         names, ordered = dict(query.columns), {e.path[0] for o in query.order if isinstance(e := o.expression, Field)}
         if (query.limit is not None or query.offset is not None) and ordered != set(names):
-            yield _tie(query.limit_place or query.place, "LIMIT picks rows by", [n for n in names if n not in ordered])
+            yield _incomplete(
+                query.limit_place or query.place, "LIMIT picks rows by", [n for n in names if n not in ordered]
+            )
         return
     for nested in nested_in(query.relation):
-        yield from ties(nested.query, views)
+        yield from incomplete_orders(nested.query, views)
     parts = [part for expression in _expressions(query) for part in walk(expression)]
     keys = _block_keys(query, views)
     for part in parts:
         if isinstance(part, Subquery):
-            yield from ties(part.query, views)
+            yield from incomplete_orders(part.query, views)
         if isinstance(part, Windowed):
             missing = lacking_in_window(part, keys)
             if missing or (by_rows(part) and not keys):
-                yield _tie(part.place, f"{part.function}() OVER (…) depends on", [_label(e) for e in missing])
+                yield _incomplete(part.place, f"{part.function}() OVER (…) depends on", [_label(e) for e in missing])
     if missing := lacking_in_limit(query, keys):
-        yield _tie(query.limit_place or query.place, "LIMIT picks rows by", [_label(e) for e in missing])
+        yield _incomplete(query.limit_place or query.place, "LIMIT picks rows by", [_label(e) for e in missing])
 
 
 RowKeys = frozenset[frozenset[Expr]]
@@ -154,7 +156,7 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
             keys = _keys_of_versions(relation.query, views) or unique_keys(relation.query, views)
             return _named(keys, relation.alias, dict(relation.query.columns))
         case Constants(rows=rows, columns=columns, alias=alias):
-            return frozenset(frozenset({Field(alias, columns[n][:1], columns[n][1])}) for n in unique(rows))
+            return frozenset(frozenset({Field(alias, columns[n][:1], columns[n][1])}) for n in distinct_columns(rows))
         case None:
             return frozenset({frozenset()})
         case Joined():
@@ -329,7 +331,7 @@ _SHARED = (
 )
 
 
-def _tie(place: Place, what: str, missing: Sequence[str]) -> Obstacle:
+def _incomplete(place: Place, what: str, missing: Sequence[str]) -> Obstacle:
     way_out = f"Add to its ORDER BY: {', '.join(missing)}." if missing else _SHARED
     if missing and all(m == "…" or m.endswith("(…)") for m in missing):
         way_out = "Order by all of the group's columns."

@@ -1,8 +1,8 @@
 """Lists in an order of their own: array_agg(x ORDER BY y), listagg WITHIN GROUP, and sets and maps made from lists.
 
 `array_agg(x ORDER BY y)` is
-`transform(sort_array(collect_list(struct(y AS y1, x AS x)) FILTER (WHERE x IS NOT NULL), true), e -> e.x)`. Of two
-values with the same y, the lesser x is first. A text of listagg() is joined from such a list.
+`transform(sort_array(collect_list(struct(y AS y1, x AS x)) FILTER (WHERE x IS NOT NULL), true), e -> e.x)`. Values with
+the same y are sorted by x. A text of listagg() is joined from such a list.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from view_algebra.language.types import STRING, Type, not_in_json, of_scalars
 from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.calls import aggregate, call_of, refuse_aggregates
 from view_algebra.typed.events import event_order
-from view_algebra.typed.nested import is_list_key, text_of
+from view_algebra.typed.nested import is_list_key, json_of
 from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.typed.spelling import and_filter, call_with_filter, in_turn, joined_texts, operand, sorted_by
 
@@ -204,7 +204,7 @@ def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: 
         return None
     refuse_aggregates(value, "collect_set()", "Aggregate in a subquery first.")
     listed = Type("ARRAY", element=value.type)
-    texts = Aggregate("collect_set", (text_of(value),), when, False, Type("ARRAY", element=STRING), span(node))
+    texts = Aggregate("collect_set", (json_of(value),), when, False, Type("ARRAY", element=STRING), span(node))
     of = scope.edited_sql(node.expressions[0])
     counts = f"{of} IS NOT NULL{and_filter(scope, filter_)}"
     pairs = f"collect_set(CASE WHEN {counts} THEN struct(to_json({of}) AS text, {of} AS list) END)"

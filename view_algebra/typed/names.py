@@ -59,7 +59,7 @@ def name_parts(node: exp.Expr) -> list[str]:
     return [part.name for part in static_cast(exp.Column, node).parts]
 
 
-def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Expr:
+def find(names: Sequence[str], relations: Mapping[str, Columns], place: Place) -> Expr:
     """The column of this name, or of this relation and name, and then the fields inside it."""
     if len(names) > 1 and names[0].lower() in relations:
         column = _column(names[0].lower(), names[1:], relations[names[0].lower()], place)
@@ -90,7 +90,7 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Ex
     return hits[0][1]
 
 
-def _under_another_alias(names: list[str], relations: Mapping[str, Columns]) -> str | None:
+def _under_another_alias(names: Sequence[str], relations: Mapping[str, Columns]) -> str | None:
     """The column under the alias that its relation has here, if it differs from the author's."""
     if len(names) == 1:
         return None
@@ -102,7 +102,7 @@ _OF_KAFKA = ("kafka_partition", "kafka_offset", "kafka_timestamp", "kafka_key", 
 """Columns that every source has, and a subquery only if it selects them."""
 
 
-def is_column(names: list[str], block: Scope) -> bool:
+def is_column(names: Sequence[str], block: Scope) -> bool:
     """True if the name means at least one column of the relations that the block reads."""
     first, *inner = (name.lower() for name in names)
     if inner and first in block.relations:
@@ -110,7 +110,7 @@ def is_column(names: list[str], block: Scope) -> bool:
     return any(first == name.lower() for columns in block.relations.values() for name, _ in columns)
 
 
-def refuse_far(names: list[str], scope: Scope, place: Place) -> None:
+def refuse_unreachable(names: Sequence[str], scope: Scope, place: Place) -> None:
     """Raises for a column of an outer query that cannot be named here."""
     if is_column(names, scope) or not any(is_column(names, block) for block in scope.outside.blocks):
         return
@@ -137,7 +137,7 @@ def merged_column(name: str, scope: Scope, place: Place) -> Expr | None:
     return scope.using.get(key)
 
 
-def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
+def find_outside(names: Sequence[str], scope: Scope, place: Place) -> Field:
     """A column of the block around a subquery."""
     assert scope.outer is not None
     column = find(names, scope.outer.relations, place)
@@ -154,7 +154,7 @@ OWN_ALIASES = ("pane", "hop", "block", CELL, "finer", "apart", "grouped", "one")
 """Aliases of compiled queries. A subquery's own aliases are numbered."""
 
 
-def _column(alias: str, names: list[str], columns: Columns, place: Place) -> tuple[str, Expr] | None:
+def _column(alias: str, names: Sequence[str], columns: Columns, place: Place) -> tuple[str, Expr] | None:
     named = tuple((name, kind) for name, kind in columns if name.lower() == names[0].lower())
     if not named:
         return None
@@ -214,7 +214,7 @@ def column_named(node: exp.Expr, scope: Scope) -> Expr:
         return _elsewhere(names, node, scope, wrong)
 
 
-def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> Expr:
+def _elsewhere(names: Sequence[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> Expr:
     """The meaning of a name that FROM lacks: an output, a function without parentheses, or an outer column."""
     place, alias = span(node), scope.aliases.get(names[0].lower())
     if alias is None and names[0].lower() in NON_DETERMINISTIC:
@@ -227,7 +227,7 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
     if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
         return find_outside(names, scope, place)
     if alias is None:
-        refuse_far(names, scope, place)
+        refuse_unreachable(names, scope, place)
         _refuse_output(names, node)
         raise wrong
     refuse_unclear(names[0].lower(), scope, place)
@@ -242,7 +242,7 @@ def _refuse_function(name: str, scope: Scope, place: Place) -> None:
             raise Wrong(place, f"Spark reads {name} as a function here", f"Write {alias}.{name}.")
 
 
-def _refuse_output(names: list[str], node: exp.Expr) -> None:
+def _refuse_output(names: Sequence[str], node: exp.Expr) -> None:
     """Refuses an output's name in WHERE and ON, which are evaluated before the outputs."""
     block, condition = node.find_ancestor(exp.Select), node.find_ancestor(exp.Select, exp.Where, exp.Join)
     outputs = block.expressions if block is not None and block is not condition and len(names) == 1 else []
@@ -428,7 +428,7 @@ def all_of(read: Read) -> Select:
     return Select(tuple(outputs), read, place=read.place)
 
 
-def with_column_names(query: Query, names: list[str], place: Place) -> Query:
+def with_column_names(query: Query, names: Sequence[str], place: Place) -> Query:
     """A query whose columns have other names."""
     refuse_other_number(names, len(query.columns), place)
     return renamed(query, names)

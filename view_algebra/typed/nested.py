@@ -116,8 +116,8 @@ def _pairs(arguments: Sequence[Expr], name: str, place: Place) -> tuple[list[str
     return [key for key in keys if key is not None], list(arguments[1::2])
 
 
-def saying_its_type(value: Expr) -> Expr:
-    """A value to which Spark gives its type at every place."""
+def with_explicit_type(value: Expr) -> Expr:
+    """A value whose type Spark sees wherever it stands: NULL is cast, and no cast is implicit."""
     if isinstance(value, Constant) and value.value is None:
         return Call("cast", (NULL,), value.type)
     return replace(value, implicit=False) if isinstance(value, Call) else value
@@ -207,7 +207,7 @@ def is_list_key(kind: Type) -> bool:
     return told_apart_as_json(kind) and not is_key(kind)
 
 
-def text_of(key: Expr) -> Expr:
+def json_of(key: Expr) -> Expr:
     """The JSON of a list, which tells its groups apart."""
     return Call("to_json", (key,), STRING, place=key.place)
 
@@ -229,7 +229,7 @@ def by_texts(block: Select) -> Select:
             return None if whole is None else member(whole, part.path[-1], part.place)
         return None
 
-    return _changed(block, tuple(text_of(key) if key in lists else key for key in group), change)
+    return _changed(block, tuple(json_of(key) if key in lists else key for key in group), change)
 
 
 def by_scalars(block: Select) -> Select:
@@ -265,7 +265,7 @@ def _refuse_parts(block: Select, apart: set[Expr]) -> None:
     group = block.group or ()
     inner = {part for key in apart if not isinstance(key, Field) for part in scalars(key) if part not in group}
 
-    def known(part: Expr) -> Expr | None:
+    def grouped(part: Expr) -> Expr | None:
         if part in group or isinstance(part, Aggregate):
             return part
         if part in inner:
@@ -273,7 +273,7 @@ def _refuse_parts(block: Select, apart: set[Expr]) -> None:
         return None
 
     for expression in above_group(block):
-        rewrite(expression, known)
+        rewrite(expression, grouped)
 
 
 def in_spark(scalar: Expr, struct: Field, text: str) -> str:

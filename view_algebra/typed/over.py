@@ -207,7 +207,7 @@ def _frame(node: exp.Window, order: Sequence[Order]) -> str:
         else:
             way_out = "Use whole numbers, or RANGE with an INTERVAL."
             raise Wrong(span(spec) or span(node), f"the bounds of {kind} must be literals", way_out)
-    refuse_bounds(spec, kind, bool(order), span(spec) or span(node))
+    refuse_bounds(spec, kind, span(spec) or span(node), ordered=bool(order))
     first, last = (_distance(bound) for bound in bounds)
     if first > last or first == math.inf or last == -math.inf:
         raise Wrong(span(spec) or span(node), "a frame cannot end before it begins", "Write its first row first.")

@@ -55,14 +55,14 @@ from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_wind
 from view_algebra.typed.events import is_in_order, passing_on_all, reading_passed, reads_records
 from view_algebra.typed.generators import generated, makes_rows, with_generator
 from view_algebra.typed.grouping import (
-    SOME,
+    HAS_ROWS,
     exploded_groups,
     groups_of,
     in_every_window,
     in_sessions,
+    key_texts,
     over_sets,
     windows_of,
-    written_keys,
 )
 from view_algebra.typed.keys import by_rows
 from view_algebra.typed.names import (
@@ -85,15 +85,20 @@ from view_algebra.typed.spark_refuses import (
     spark_refuses,
     spark_refuses_of_groupings,
 )
-from view_algebra.typed.ties import inherited, limit_of, refuse_windows_in_order, settled, settled_set, sort_keys
+from view_algebra.typed.ties import (
+    in_total_order,
+    inherited,
+    limit_of,
+    refuse_windows_in_order,
+    set_in_total_order,
+    sort_keys,
+)
 from view_algebra.written.dialect import qualifying, without_qualify
 from view_algebra.written.ways_out import one_row_each
 
 
 def query(node: exp.Expr, outside: Outside) -> Query:
     """A query, its CTEs inlined where they are named."""
-    ctes = dict(outside.ctes)
-    outside = outside.but(ctes)
     with_ = node.args.get("with_")
     if with_ is not None:
         if with_.args.get("recursive"):
@@ -104,8 +109,9 @@ def query(node: exp.Expr, outside: Outside) -> Query:
                 raise Wrong(span(cte), f"two CTEs are named {name}", "Give one of them another name.")
             own.add(name)
             named = naming(cte, outside.context.edits)
-            inner, names = query(named.this, outside.alone()), column_names(named)
-            ctes[name] = with_column_names(inner, names, span(cte)) if names else inner
+            inner, names = query(named.this, outside.without_outer()), column_names(named)
+            cte_query = with_column_names(inner, names, span(cte)) if names else inner
+            outside = outside.with_ctes({**outside.ctes, name: cte_query})
     if isinstance(node, exp.Subquery):
         if in_parentheses(node):
             raise Wrong(span(node), "a relation cannot stand in parentheses", AS_A_SUBQUERY)
@@ -113,7 +119,7 @@ def query(node: exp.Expr, outside: Outside) -> Query:
     if isinstance(node, exp.SetOperation):
         return combined(node, outside)
     if isinstance(node, exp.Select):
-        return _qualified(node, outside.alone()) if node.args.get("qualify") else _block(node, Scope(outside))
+        return _qualified(node, outside.without_outer()) if node.args.get("qualify") else _block(node, Scope(outside))
     raise Wrong(span(node), f"{node.key.upper()} is not a query", "Write a SELECT.")
 
 
@@ -172,8 +178,8 @@ def _within_windows(block: Select) -> Select:
     """A block over the rows that are in its time windows."""
     where = block.where
     named = walk_all([*(block.group or ()), *(o.expression for o in block.outputs)], where)
-    for known in dict.fromkeys(c for e in named if isinstance(e, Call) and (c := in_a_window(e)) is not None):
-        where = both(where, known)
+    for in_window in dict.fromkeys(c for e in named if isinstance(e, Call) and (c := in_a_window(e)) is not None):
+        where = both(where, in_window)
     return replace(block, where=where)
 
 
@@ -183,7 +189,7 @@ def _from_where(node: exp.Select, scope: Scope) -> Scope:
     refuse_in_outer_joins(relation, span(node))
     scope = replace(scope, rows=_rows(relation))
     where = node.args.get("where")
-    filtered = condition(resolved(where.this, scope.about(scope.outside.around)), "WHERE") if where else None
+    filtered = condition(resolved(where.this, scope.with_outer(scope.outside.around)), "WHERE") if where else None
     filtered = reduce(both, scope.semi, filtered)
     if filtered is not None:
         refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
@@ -206,24 +212,24 @@ def _select_group_having(
     """SELECT, GROUP BY and HAVING: the scope, the outputs, the keys, the sets of keys, the condition on groups."""
     around, group_node = scope.outside.around, node.args.get("group")
     scope = replace(scope, windows=windows_of(node, scope))
-    outputs, scope = outputs_of(node, scope.about(around if around is not None and around.lateral else None))
-    scope = scope.about(None)
+    outputs, scope = outputs_of(node, scope.with_outer(around if around is not None and around.lateral else None))
+    scope = scope.with_outer(None)
     group, sets = (None, None) if group_node is None else groups_of(group_node, scope, outputs)
     refuse_names_of_names(node, scope.edits)
     having_node = node.args.get("having")
-    having = None if having_node is None else _having(having_node.this, scope.about(around), group or (), outputs)
+    having = None if having_node is None else _having(having_node.this, scope.with_outer(around), group or (), outputs)
     if group == () and group_node is not None and group_node.expressions:
-        having = both(having, SOME)
+        having = both(having, HAS_ROWS)
     return scope, outputs, group, sets, having
 
 
-def _completed(block: Select, node: exp.Select, scope: Scope, outputs: list[Output], sets: Sets | None) -> Select:
+def _completed(block: Select, node: exp.Select, scope: Scope, outputs: Sequence[Output], sets: Sets | None) -> Select:
     """The block with total orders and one block per grouping. Refuses the clauses that cannot be served."""
     block = _in_inherited_order(block, node, scope)
-    grouped = {} if node.args.get("group") is None else written_keys(node, scope, outputs)
+    grouped = {} if node.args.get("group") is None else key_texts(node, scope, outputs)
     if scope.generators and block.group is not None:
         block, grouped = _exploded_groups(block, scope, sets), {}
-    block = _settled(block, node, scope, grouped, sets)
+    block = _in_total_order(block, node, scope, grouped, sets)
     if sets is not None:
         spark_refuses_of_groupings(block)
         session = next(filter(is_session, block.group or ()), None)
@@ -280,13 +286,15 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
     return condition(resolved(node, scope.preferring(meant)), "HAVING") if meant else having
 
 
-def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None) -> Select:
-    """The block with its ties broken. It reads the order of events that a subquery of records passes on for them."""
+def _in_total_order(
+    block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None
+) -> Select:
+    """The block with total orders. To break ties, it reads the order of events that a subquery of records passes on."""
     picks = block.limit is not None and scope.rows.in_order is not None and is_of_records(scope.rows.in_order)
     by_row = block.group is None and (picks or any(map(by_rows, windowed(block))))
     if by_row and (below := passing_on_all(scope)) is not None:
         block = with_nested(block, lambda nested: below if nested.alias == below.alias else nested)
-    return settled(reading_passed(block, scope), node, scope, grouped, sets)
+    return in_total_order(reading_passed(block, scope), node, scope, grouped, sets)
 
 
 def outputs_of(node: exp.Select, scope: Scope) -> tuple[list[Output], Scope]:
@@ -473,7 +481,7 @@ def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
     """ORDER BY and LIMIT after a set operation or around a query in parentheses."""
     if not node.args.get("order") and not node.args.get("limit") and not node.args.get("offset"):
         return query
-    scope = Scope(outside.alone(), {"": query.columns})
+    scope = Scope(outside.without_outer(), {"": query.columns})
     order = tuple(sort_keys(node, scope, query.columns))
     for key in order:
         way_out = "Put the set operation into a subquery in FROM, and compute and order outside."
@@ -486,7 +494,7 @@ def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
         raise Wrong(span(node), "the query has ORDER BY or LIMIT twice", "Put the inner query into a subquery in FROM.")
     place = span(node.args.get("limit") or node)
     query = replace(query, order=order, limit=limit, offset=offset, limit_place=place)
-    return settled_set(query, node, scope.edits) if isinstance(query, Combined) else query
+    return set_in_total_order(query, node, scope.edits) if isinstance(query, Combined) else query
 
 
 def _refuse_records(key: Expr, way_out: str) -> None:

@@ -49,7 +49,7 @@ from view_algebra.language.types import BIGINT, CALENDAR, INTERVAL, STRING
 from view_algebra.language.walks import relations_in, walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import refuse_aggregates
-from view_algebra.typed.constants import elements, joined, table
+from view_algebra.typed.constants import elements, join_of, table
 from view_algebra.typed.events import PASSED, is_in_order, passes_on
 from view_algebra.typed.generators import generated, makes_rows, with_generator
 from view_algebra.typed.names import (
@@ -103,6 +103,7 @@ def from_clause(node: exp.Select, scope: Scope) -> tuple[Relation | None, Scope]
 
 
 def _from(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
+    """A relation with the joins after it, and the scope with their names."""
     relation, scope = _from(node.this, scope) if _is_plain(node, scope) else _named(node, scope)
     for join in node.args.get("joins") or []:
         if isinstance(node.parent, exp.Join):
@@ -112,6 +113,7 @@ def _from(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
 
 
 def _named(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
+    """A relation without the joins after it, and the scope with its name."""
     relation: Relation
     if node.args.get("pivots"):
         relation = _pivoted(node, scope)
@@ -153,11 +155,11 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     source = scope.edits.copy(node)
     source.set("pivots", None)
     source.set("joins", None)
-    inputs = columns_of(_from(source, Scope(scope.outside.alone()))[0], scope.context.streams)
+    inputs = columns_of(_from(source, Scope(scope.outside.without_outer()))[0], scope.context.streams)
     of_stream = isinstance(node, exp.Table) and node.name.lower() in scope.context.streams
     columns = {name: kind for name, kind in inputs if not (of_stream and name.startswith("kafka_"))}
     pivoted_query = pivoted(pivot, source, columns)
-    inner = scope.context.query(pivoted_query, scope.in_from().alone())
+    inner = scope.context.query(pivoted_query, scope.in_from().without_outer())
     for name, part in source.args.items():
         if isinstance(part, exp.Expr):
             scope.edits.adopt(node.args[name], part)
@@ -232,7 +234,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     )
 
 
-def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> Nested | None:
+def _records_of(node: exp.Table, alias: str, names: Sequence[str], scope: Scope) -> Nested | None:
     """A view over records, replaced by its SELECT. Spark gets the same edit. None if its rows are read."""
     if (declared := scope.context.read_through.get(node.name.lower())) is None:
         return None
@@ -264,7 +266,7 @@ def _without_infinities(query: Query, select: exp.Expr, scope: Scope) -> Query:
     return replace(query, outputs=tuple(outputs))
 
 
-def _with_column_aliases(node: exp.Table, names: list[str], scope: Scope) -> Nested:
+def _with_column_aliases(node: exp.Table, names: Sequence[str], scope: Scope) -> Nested:
     """FROM orders AS o(a, b): a stream under new column names, without Kafka's columns, which Spark would count."""
     own = [name for name, _ in scope.context.streams[node.name.lower()] if not name.startswith("kafka_")]
     refuse_other_number(names, len(own), span(node))
@@ -283,7 +285,7 @@ def _records(node: exp.Table, select: exp.Expr, scope: Scope) -> Query:
     return scope.context.query(select, Outside(scope.context))
 
 
-def _in_place_of(node: exp.Table, select: exp.Expr, inner: Query, names: list[str], scope: Scope) -> Nested | None:
+def _in_place_of(node: exp.Table, select: exp.Expr, inner: Query, names: Sequence[str], scope: Scope) -> Nested | None:
     """A name replaced by a SELECT over records. Spark gets the same edit. None if its rows are not records."""
     if not is_in_order(inner, windows=False):
         return None
@@ -330,7 +332,7 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope
     if kind in JOINS:
         return _semi_join(left, kind, join, scope)
     if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or (scope.semi and kind in ("RIGHT", "FULL")):
-        way_out = _OF_JOINS.get(kind, "Write WHERE k IN (SELECT k …), or NOT IN.")
+        way_out = _INSTEAD.get(kind, "Write WHERE k IN (SELECT k …), or NOT IN.")
         raise Wrong(span(join), f"{kind.removesuffix('_JOIN')} JOIN is not served", way_out)
     if isinstance(join.this, exp.Lateral):
         return _lateral(left, kind, join, scope)
@@ -353,10 +355,11 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope
     if kind in ("INNER", "CROSS"):  # CROSS JOIN … ON is an inner join
         kind = "CROSS" if on is None else "INNER"
     kind_ = static_cast(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
-    return joined(Joined(left, right, kind_, on, span(join))), scope
+    return join_of(Joined(left, right, kind_, on, span(join))), scope
 
 
-_OF_JOINS = {"OUTER": "Write LEFT, RIGHT or FULL JOIN.", "STRAIGHT_JOIN": "Write JOIN."}
+_INSTEAD = {"OUTER": "Write LEFT, RIGHT or FULL JOIN.", "STRAIGHT_JOIN": "Write JOIN."}
+"""The way out for joins of other systems."""
 
 
 def _as_of(
@@ -423,7 +426,7 @@ def _lateral_subquery(node: exp.Lateral, scope: Scope) -> tuple[Nested, Scope]:
 def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[Relation, Scope]:
     """The left side of a SEMI or ANTI join, and the scope with the condition that a row on the right exists, or not."""
     place = span(join)
-    right, inner = _from(join.this, Scope(scope.outside.alone()))
+    right, inner = _from(join.this, Scope(scope.outside.without_outer()))
     if inner.relations.keys() & (scope.relations.keys() | set(OWN_ALIASES)):
         raise Wrong(place, f"two relations are named {right_alias(right)}", "Give one of them another alias.")
     on: Expr | None = None

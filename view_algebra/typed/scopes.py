@@ -63,11 +63,11 @@ class Outside:
     around: Scope | None = None
     blocks: tuple[Scope, ...] = ()
 
-    def but(self, ctes: Mapping[str, Query]) -> Outside:
-        """The same surroundings with other CTEs."""
+    def with_ctes(self, ctes: Mapping[str, Query]) -> Outside:
+        """The same surroundings with these CTEs instead."""
         return replace(self, ctes=ctes)
 
-    def alone(self) -> Outside:
+    def without_outer(self) -> Outside:
         """The same surroundings without an outer block."""
         return replace(self, around=None)
 
@@ -177,7 +177,7 @@ class Scope:
         """The scope after one more relation of FROM."""
         return replace(self, relations={**self.relations, alias: columns})
 
-    def about(self, outer: Scope | None) -> Scope:
+    def with_outer(self, outer: Scope | None) -> Scope:
         """The same scope, in which the columns of an outer block may be named."""
         return replace(self, outer=outer)
 

@@ -81,22 +81,22 @@ def _refuse_windows(expressions: Sequence[Expr], what: str, most: int) -> None:
         raise Wrong(windows[most].place, f"Spark does not run {what}", "Compute it in a subquery in FROM.")
 
 
-def refuse_elsewhere(block: Select) -> None:
-    """Refuses a correlated subquery that Spark does not compute: outside of WHERE, HAVING and SELECT, or of groups.
+def refuse_ungrouped(block: Select) -> None:
+    """Refuses a correlated scalar subquery in a grouped SELECT that is neither grouped nor aggregated.
 
-    In a grouped SELECT it must be grouped or aggregated, or be EXISTS. In GROUP BY, SELECT must have it too.
+    SELECT must also have each of those in GROUP BY.
     """
 
-    def known(part: Expr) -> Expr | None:
+    def grouped(part: Expr) -> Expr | None:
         if isinstance(part, Subquery) and part.correlated and part.kind == "scalar" and part not in (block.group or ()):
             way_out = "Group in a subquery in FROM, and use its columns outside."
             raise Wrong(part.place, "a correlated subquery is neither grouped nor aggregated", way_out)
         return part if isinstance(part, Aggregate) or part in (block.group or ()) else None
 
     for output in block.outputs if block.group is not None else ():
-        rewrite(output.expression, known)
-    about_a_row = [key for key in block.group or () if isinstance(key, Subquery) and key.correlated]
-    for key in (asked for asked in about_a_row if asked.kind == "scalar"):
+        rewrite(output.expression, grouped)
+    keys = [key for key in block.group or () if isinstance(key, Subquery) and key.correlated and key.kind == "scalar"]
+    for key in keys:
         if all(part != key for output in block.outputs for part in walk(output.expression)):
             way_out = "Select it as well. Or compute it in a subquery in FROM, and group its rows."
             raise Wrong(key.place, "GROUP BY has a correlated subquery that SELECT lacks", way_out)
@@ -135,7 +135,7 @@ def refuse_unsorted(block: Select) -> None:
 
 OF_BLOCKS: tuple[Callable[[Select], None], ...] = (
     refuse_windows_together,
-    refuse_elsewhere,
+    refuse_ungrouped,
     refuse_inside_groups,
     refuse_unsorted,
 )
@@ -174,7 +174,10 @@ _RANKING = {*WINDOW_FUNCTIONS} - {"first_value", "last_value"}
 
 
 def refuse_alike_keys(block: Select) -> None:
-    """Refuses `a + b` next to `b + a`: Spark takes both for one column."""
+    """Refuses `a + b` next to `b + a`: Spark takes both for one column.
+
+    The order of the parts is never compared, so `a - b` next to `b - a` is refused as well.
+    """
     seen: list[Counter[Expr | str]] = []
     for key in block.group or ():
         made_of: Counter[Expr | str] = Counter(e.function if isinstance(e, Call) else e for e in walk(key))
@@ -189,14 +192,14 @@ def refuse_unselected(block: Select) -> None:
     selected = {output.expression for output in block.outputs}
     named = {o.expression for o in block.outputs if isinstance(e := o.expression, Field) and o.name == e.path[-1]}
 
-    def look(part: Expr, known: set[Expr]) -> None:
-        if part in known or isinstance(part, (Aggregate, Windowed)):
+    def look(part: Expr, visible: set[Expr]) -> None:
+        if part in visible or isinstance(part, (Aggregate, Windowed)):
             return
         if isinstance(part, Field) and part in (block.group or ()):
             what = f"HAVING and ORDER BY over groupings need {part.path[-1]} in SELECT, by its name"
             raise Wrong(part.place, what, "Select it.")
         for child in children(part) if part not in (block.group or ()) else ():
-            look(child, named if isinstance(part, Call) and part.function == "grouping" else known)
+            look(child, named if isinstance(part, Call) and part.function == "grouping" else visible)
 
     for part in (*(order.expression for order in block.order), *([] if block.having is None else [block.having])):
         look(part, selected)
@@ -275,7 +278,7 @@ def refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, 
         raise Wrong(place, f"Spark refuses {name}() over an order", way_out)
 
 
-def refuse_bounds(spec: exp.WindowSpec, kind: str, ordered: bool, place: Place) -> None:
+def refuse_bounds(spec: exp.WindowSpec, kind: str, place: Place, *, ordered: bool) -> None:
     """Refuses RANGE without an order or with bounds of two kinds, and ROWS beyond an INT."""
     sides = [spec.args.get("start"), spec.args.get("end")]
     if kind == "RANGE" and not ordered and sides != ["UNBOUNDED", "UNBOUNDED"]:

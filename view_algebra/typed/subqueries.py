@@ -55,7 +55,7 @@ def in_list(node: exp.In, scope: Scope) -> Expr:
         inner = _inner(query, scope)
         if len(inner.columns) != 1:
             raise Wrong(place, f"IN compares one value with {len(inner.columns)} columns", "Select one column.")
-        value = _next_to(value, inner.columns[0][1], place)
+        value = _comparable(value, inner.columns[0][1], place)
         _refuse_as_value(node, [value], inner, scope)
         if (rows := rows_of(inner)) is not None:
             return Call("in", among([value, *(row[0] for row in rows)], place), BOOLEAN, place=place)
@@ -75,7 +75,7 @@ def _row_in(node: exp.In, scope: Scope) -> Expr:
     inner = _inner(query, scope)
     if len(inner.columns) != len(values):
         raise Wrong(place, f"IN compares {len(values)} values with {len(inner.columns)} columns", "Select as many.")
-    values = [_next_to(value, kind, place) for value, (_, kind) in zip(values, inner.columns, strict=True)]
+    values = [_comparable(value, kind, place) for value, (_, kind) in zip(values, inner.columns, strict=True)]
     _refuse_as_value(node, values, inner, scope)
     return subquery("in", inner, Call("row", tuple(values), Type("STRUCT", fields=inner.columns)), place)
 
@@ -158,7 +158,7 @@ def _is_null(value: Expr) -> bool:
     )
 
 
-def _next_to(value: Expr, kind: Type, place: Place) -> Expr:
+def _comparable(value: Expr, kind: Type, place: Place) -> Expr:
     """The value that IN compares with values of this type: a value of the type, or a number in the wider type.
 
     The engines disagree on which times are equal, and on which side to widen if FLOAT meets another number.
@@ -186,7 +186,7 @@ def subquery(kind: Literal["scalar", "exists", "in"], query: Query, operand: Exp
 
 
 def _any_row(query: Select) -> Select:
-    """A query that has rows exactly if the given one has them, without the outputs and the order that do not matter."""
+    """A query that has rows exactly if this one has, without its outputs and its order, which do not matter."""
     if query.limit == 0 or query.offset or any(isinstance(part, NeedsRecords) for part in parts(query)):
         return query
     query = replace(query, limit=None, offset=None, order=())

@@ -238,11 +238,11 @@ def _moved(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
         if unit.upper() in _IN_MONTHS:
             way_out = f"Write add_months(ts, {_IN_MONTHS[unit.upper()]}) + (ts - date_trunc('day', ts))."
         raise Wrong(count.place or place, f"{name}() takes only a literal number", way_out)
-    number = int(count.value or 0)
+    units = int(count.value or 0)
     if unit.lower() == "quarter":
-        number, unit = number * MONTHS["quarter"], "month"
-    length = interval(exp.Interval(this=exp.Literal.string(number), unit=exp.Var(this=unit)))
-    moved = shifted("+", cast(time, TIMESTAMP, implicit=True) if time.type == DATE else time, length, place)
+        units, unit = units * MONTHS["quarter"], "month"
+    step = interval(exp.Interval(this=exp.Literal.string(units), unit=exp.Var(this=unit)))
+    moved = shifted("+", cast(time, TIMESTAMP, implicit=True) if time.type == DATE else time, step, place)
     if moved is None:
         raise Wrong(place, f"{name}() does not take {time.type}", f"Write {name}({unit}, 1, ts).")
     return moved
@@ -253,10 +253,10 @@ def _apart(name: str, unit: str, arguments: Arguments, place: Place) -> Expr:
     if unit.lower() in MONTHS and all(time.type in (DATE, TIMESTAMP) for time in arguments):
         times = (cast(time, TIMESTAMP, implicit=True) for time in arguments)
         return Call("timestampdiff", (Constant(unit.upper(), STRING), *times), BIGINT, place=place)
-    length = MICROSECONDS.get(unit.lower())
-    if length is None:
+    micros = MICROSECONDS.get(unit.lower())
+    if micros is None:
         way_out = f"Write {name}(YEAR, a, b): a unit from MICROSECOND to YEAR, of timestamps."
         raise Wrong(place, f"{name}() does not take the unit {unit}", way_out)
     begin, end = (call("unix_micros", [time], place) for time in arguments)
     apart = calculate("-", end, begin, place)
-    return apart if length == 1 else Call("div", (apart, Constant(str(length), BIGINT)), BIGINT, place=place)
+    return apart if micros == 1 else Call("div", (apart, Constant(str(micros), BIGINT)), BIGINT, place=place)

@@ -42,7 +42,7 @@ from view_algebra.typed.scopes import Columns, Keys, Scope, Sets, resolved
 from view_algebra.written.edits import Edits
 
 
-def settled(
+def in_total_order(
     block: Select,
     node: exp.Select,
     scope: Scope,
@@ -109,7 +109,7 @@ def _hides_keys(block: Select) -> bool:
     return not block.distinct and any(order.expression not in shown for order in block.order)
 
 
-def settled_set(query: Combined, node: exp.Expr, edits: Edits) -> Combined:
+def set_in_total_order(query: Combined, node: exp.Expr, edits: Edits) -> Combined:
     """A set operation with LIMIT and its syntax, ordered by all of its columns."""
     if (query.limit is None and query.offset is None) or any(kind.nested for _, kind in query.columns):
         return query
