@@ -28,6 +28,7 @@ LONGEST = (
     "crashes/test_lost_tails.py",
     "speed_layer/test_endless.py",
     "batch_layer/test_topic_of_two_sources.py",
+    "batch_layer/test_beginnings.py",
     "acceptance/test_join_cases.py",
     "crashes/test_bank.py",
     "crashes/test_kills.py",
