@@ -239,7 +239,7 @@ def _refuse_differences(batch: BatchLayer, target: Target, proofs: Sequence[Proo
     """
     with batch.database.begin() as connection:
         planned, now = registry.catalog_after_apply(connection, target.catalog), lookup.published(connection)
-        kept = versions.readable(connection, planned)
+        kept = versions.readable_generations(connection, planned)
     by_view = {proof.view: proof for proof in proofs}
     for name in (name for name, view in planned.views.items() if view.properties.get("on_difference") == "hold"):
         moves = name in kept and now.get(name, kept[name].id) != kept[name].id

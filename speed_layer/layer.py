@@ -162,7 +162,7 @@ class SpeedLayer:
         New, changed and dropped views need no look: the next commit finds that other tables of cells are maintained.
         """
         with self.resources.database.snapshot() as connection:
-            now = (state(connection), versions.awaited(connection))
+            now = (state(connection), versions.awaited_sources(connection))
             if now == self._deployed_at:
                 return
             sources = versions.sources_to_read(connection)

@@ -155,7 +155,7 @@ class Planner:
         new = versions.unprepared_tables(connection, self.source.name)
         if not new:
             return
-        soon = Statements.of_all(versions.readings(connection, self.source, now.names | new))
+        soon = Statements.of_all(versions.tables_by_parse(connection, self.source, now.names | new))
         read = partial(decoded, raw, soon.sources, answers)
         self.preparation.begin(partial(self._run, soon, new, read), self.resources.spark)
 

@@ -86,7 +86,7 @@ class Statements:
     @classmethod
     def maintained(cls, connection: Connection, source: Source) -> Statements:
         """The statements of the tables of cells that the source's micro-batches merge into now, of all versions."""
-        return cls.of_all(versions.readings(connection, source, names_maintained(connection, source)))
+        return cls.of_all(versions.tables_by_parse(connection, source, names_maintained(connection, source)))
 
     @classmethod
     def of_all(cls, readings: Sequence[tuple[Source, Sequence[CellTable]]]) -> Statements:

@@ -31,7 +31,7 @@ def of(catalog: Catalog, name: str) -> Catalog:
     )
 
 
-def keep(connection: Connection, catalog: Catalog) -> dict[str, str]:
+def store(connection: Connection, catalog: Catalog) -> dict[str, str]:
     """Stores the definition of every view of a catalog. Returns their ids by view."""
     ids = {}
     for name in catalog.views:

@@ -68,8 +68,8 @@ def kinds_of_sources(connection: Connection) -> dict[str, str]:
     """The kind of each deployed source: `stream` or `table`."""
     if not _has_texts(connection):
         return {}
-    kinds = select(compiled.c.name, compiled.c.texts["kind"].astext.label("of")).where(compiled.c.kind == "source")
-    return {row.name: row.of for row in connection.execute(kinds)}
+    kinds = select(compiled.c.name, compiled.c.texts["kind"].astext.label("kind")).where(compiled.c.kind == "source")
+    return {row.name: row.kind for row in connection.execute(kinds)}
 
 
 def _has_texts(connection: Connection) -> bool:
@@ -89,11 +89,11 @@ def state(connection: Connection) -> tuple[object, ...]:
     return (*applied, *versions)
 
 
-def keep(connection: Connection, catalog: Catalog) -> None:
+def store(connection: Connection, catalog: Catalog) -> None:
     """Stores `catalog` as the deployed one."""
     of_sources = [("source", name, to_json(value)) for name, value in catalog.sources.items()]
     of_views = [("view", name, to_json(value)) for name, value in catalog.views.items()]
-    definition_ids = definitions.keep(connection, catalog)
+    definition_ids = definitions.store(connection, catalog)
     connection.execute(delete(compiled))
     rows = [
         {

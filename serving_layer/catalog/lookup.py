@@ -154,8 +154,10 @@ def previewed_sources(connection: Connection) -> dict[str, tuple[str, ...]]:
 
 
 def generations_of_previews(connection: Connection) -> set[int]:
-    """The generations that previews read. A preview names places, not generations: a hand-over exchanges the places of
-    two generations, and every reader stays with one table.
+    """The generations whose cells previews read.
+
+    A preview names places, not generations: a hand-over exchanges the places of two generations, and every reader
+    stays with one table.
     """
     if not preview_names(connection):
         return set()
@@ -166,10 +168,10 @@ def generations_of_previews(connection: Connection) -> set[int]:
 
 
 def shown_before(connection: Connection, view_name: str, now: int) -> list[Generation]:
-    """The live generations of a view that were shown before `now`, the published one. Ordered by when they were last
-    shown, so a generation that was rolled back from comes further down.
+    """The live generations of a view that were shown before `now`, the published one, by when they were last shown.
 
-    Generations that were held back or only previewed were never shown and are not among them.
+    A generation that was rolled back from comes further down. Generations that were held back or only previewed were
+    never shown and are not among them.
     """
     first, last = generation.c.shown_at, func.coalesce(generation.c.shown_until, generation.c.shown_at)
     newest = select(first).where(generation.c.id == now).scalar_subquery()
@@ -226,7 +228,7 @@ def generations_held_by_rebuilds(connection: Connection) -> dict[int, list[Gener
 
 
 def newer(connection: Connection, some: Iterable[Generation]) -> list[Generation]:
-    """Those of the generations that have the declared version and are newer than the published one."""
+    """The generations that have the declared version and are newer than the published one."""
     now = published(connection)
     declared = {(row.name, row.version) for row in connection.execute(select(view.c.name, view.c.version))}
     return [new for new in some if (new.view, new.version) in declared and new.id > now.get(new.view, 0)]

@@ -63,17 +63,17 @@ def register(connection: Connection, view: View) -> None:
             connection.execute(insert(cell_table).values(values))
 
 
-def announced(connection: Connection, query: str) -> set[str]:
+def announced_tables(connection: Connection, query: str) -> set[str]:
     """A query's registered tables of cells without a generation. Their versions will be opened soon."""
-    return set(connection.execute(_announced(query)).scalars())
+    return set(connection.execute(_select_announced(query)).scalars())
 
 
 def unprepared_tables(connection: Connection, query: str) -> set[str]:
     """The announced tables of cells that the query's writer has not prepared for."""
-    return set(connection.execute(_announced(query).where(cell_table.c.prepared_at.is_(None))).scalars())
+    return set(connection.execute(_select_announced(query).where(cell_table.c.prepared_at.is_(None))).scalars())
 
 
-def _announced(query: str) -> Select[str]:
+def _select_announced(query: str) -> Select[str]:
     opened = select(generation_cells.c.cell_table)
     return select(cell_table.c.name).where(cell_table.c.query == query, cell_table.c.name.not_in(opened))
 
@@ -95,7 +95,7 @@ def forget_prepared(connection: Connection, names: Collection[str]) -> None:
     connection.execute(update(cell_table).where(cell_table.c.name.in_(names)).values(prepared_at=None))
 
 
-def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, renew: bool = True) -> None:
+def store(connection: Connection, views: Iterable[View], catalog: Catalog, *, renew: bool = True) -> None:
     """Stores the compiled texts of versions of a catalog, in addition to the deployed catalog.
 
     renew: replaces the stored texts of a version, because its text above the cells may have changed
@@ -114,7 +114,7 @@ def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, ren
         connection.execute(statement)
 
 
-def stored(connection: Connection) -> list[Version]:
+def stored_versions(connection: Connection) -> list[Version]:
     """The versions stored in addition to the deployed catalog. The deployed ones may be among them."""
     rows = connection.execute(select(version).order_by(version.c.view, version.c.version))
     return [
@@ -129,7 +129,7 @@ def get(connection: Connection, name: str, wanted: str) -> Version:
     declared = catalog.views.get(name)
     if declared is not None and declared.version == wanted:
         return Version(declared, catalog.sources)
-    for kept in stored(connection):
+    for kept in stored_versions(connection):
         if (kept.view.name, kept.view.version) == (name, wanted):
             return kept
     raise LaminaError(
@@ -139,7 +139,7 @@ def get(connection: Connection, name: str, wanted: str) -> Version:
     )
 
 
-def awaited(connection: Connection) -> dict[str, tuple[str, str]]:
+def awaited_sources(connection: Connection) -> dict[str, tuple[str, str]]:
     """The sources that feed a live generation and are not deployed yet, each with a view it feeds and the version.
 
     An apply is about to move the view to them. The bad records and ids below the cut are stored before the generation
@@ -157,19 +157,21 @@ def awaited(connection: Connection) -> dict[str, tuple[str, str]]:
 
 
 def sources_to_read(connection: Connection) -> dict[str, Source]:
-    """The sources that a speed layer reads: the deployed ones, and those of a running apply (`awaited`)."""
-    awaited_sources = {name: get(connection, *key).sources[name] for name, key in awaited(connection).items()}
-    return {**awaited_sources, **deployed(connection).sources}
+    """The sources that a speed layer reads: the deployed ones, and those of a running apply (`awaited_sources`)."""
+    soon = {name: get(connection, *key).sources[name] for name, key in awaited_sources(connection).items()}
+    return {**soon, **deployed(connection).sources}
 
 
-def readings(connection: Connection, source: Source, names: Collection[str]) -> list[tuple[Source, list[CellTable]]]:
+def tables_by_parse(
+    connection: Connection, source: Source, names: Collection[str]
+) -> list[tuple[Source, list[CellTable]]]:
     """The named tables of cells, of any version, grouped by the text that parses the source's records.
 
     The first group uses the source as declared now, the others use earlier declarations. Within a group the tables are
     ordered by name, so the order does not depend on the deployed versions.
     """
     catalog = deployed(connection)
-    versions = [*stored(connection), *(Version(view, catalog.sources) for view in catalog.views.values())]
+    versions = [*stored_versions(connection), *(Version(view, catalog.sources) for view in catalog.views.values())]
     tables = {table.name: (table, old.sources[table.source]) for old in versions for table in old.view.cell_tables}
     by_parse: dict[str, tuple[Source, list[CellTable]]] = {source.parse: (source, [])}
     for name in sorted(tables.keys() & set(names)):
@@ -186,7 +188,7 @@ class SharedCells:
     columns: CellColumns
 
 
-def shared(new: Version, old: Version) -> dict[str, SharedCells]:
+def shared_partials(new: Version, old: Version) -> dict[str, SharedCells]:
     """The partials that two versions of a view compute alike, over the same records and keys, by new table."""
     by_table = {}
     for table in (table for table in new.view.cell_tables if table.kind == "aggregate"):
@@ -215,7 +217,7 @@ def _alike_partials(table: CellTable, other: CellTable) -> tuple[str, ...]:
     return tuple(partial.column.name for partial, input in inputs if not partial.noise and others.get(partial) == input)
 
 
-def live(connection: Connection) -> dict[tuple[str, str], int]:
+def kept_or_previewed(connection: Connection) -> dict[tuple[str, str], int]:
     """The live versions that are kept for a return or read by a preview, each with its generation.
 
     If a version has several such generations, the one that was shown last counts, or the newest if none was shown.
@@ -233,9 +235,9 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
     return {(row.view, row.version): row.id for row in rows if (row.view, row.version) not in published}
 
 
-def readable(connection: Connection, catalog: Catalog) -> dict[str, Generation]:
+def readable_generations(connection: Connection, catalog: Catalog) -> dict[str, Generation]:
     """The live generation of each view's version in a catalog: the published one if its version matches."""
-    ids = [*live(connection).values(), *lookup.published(connection).values()]  # these share no version
+    ids = [*kept_or_previewed(connection).values(), *lookup.published(connection).values()]  # these share no version
     by_version = {(new.view, new.version): new for new in lookup.find(connection, generation.c.id.in_(ids))}
     declared = ((name, view.version) for name, view in catalog.views.items() if view.cell_tables)
     return {name: by_version[name, version] for name, version in declared if (name, version) in by_version}

@@ -82,7 +82,7 @@ def read(connection: Connection) -> Facts:
     counted = select(progress.c.query, func.sum(progress.c.next_offset - progress.c.start_offset))
     return Facts(
         counted={name: int(offsets) for name, offsets in connection.execute(counted.group_by(progress.c.query))},
-        kept=versions.live(connection),
+        kept=versions.kept_or_previewed(connection),
         measured=largest_rebuild(connection),
         sizes=lookup.sizes(connection),
         sparks=lookup.sparks(connection),

@@ -115,7 +115,7 @@ def previewed_catalog(connection: Connection, catalog: Catalog) -> Catalog:
 
 def uncomputed_views(connection: Connection, catalog: Catalog) -> list[View]:
     """The views of a compiled catalog whose versions have no live generation and must be computed."""
-    readable = versions.readable(connection, catalog)
+    readable = versions.readable_generations(connection, catalog)
     return [view for name, view in catalog.views.items() if view.cell_tables and name not in readable]
 
 
@@ -130,7 +130,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     check_name(connection, name)
     catalog = previewed_catalog(connection, catalog)
     computed = {view: lookup.get(connection, id) for view, id in (ready or {}).items()}
-    generation_of = versions.readable(connection, catalog) | computed
+    generation_of = versions.readable_generations(connection, catalog) | computed
     for view in (view for view in catalog.views.values() if view.cell_tables):
         cells = generation_of.get(view.name)
         if cells is None or (cells.version, cells.state) != (view.version, GenerationState.LIVE):
@@ -141,7 +141,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
             )
     declared = deployed(connection).views
     others = (view for view in catalog.views.values() if declared.get(view.name) != view)
-    versions.keep(connection, others, catalog, renew=False)
+    versions.store(connection, others, catalog, renew=False)
     before = _places(connection, name)
     _withdraw(connection, name)
     _record(connection, name, catalog, generation_of)

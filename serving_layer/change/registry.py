@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer.catalog import lookup, versions
-from serving_layer.catalog.deployed import deployed, keep
+from serving_layer.catalog.deployed import deployed, store
 from serving_layer.change import facts, renames, view_checks
 from serving_layer.change.catalog_changes import NOTHING, check_allowed, compare, deployable
 from serving_layer.change.facts import Facts
@@ -70,11 +70,11 @@ def announce(connection: Connection, coming_versions: Sequence[View], catalog: C
     sources = deployed(connection).sources.keys()
     fed = [new for new in coming_versions if new.fed_by <= sources]  # a new source has no writer yet
     progress.lock(connection, {source for new in fed for source in new.fed_by})
-    versions.keep(connection, fed, catalog)
+    versions.store(connection, fed, catalog)
     for new in fed:
         versions.register(connection, new)
     busy = {source for new in fed for source in new.fed_by if progress.are_busy(connection, {source})}
-    announced = {name for source in busy for name in versions.announced(connection, source)}
+    announced = {name for source in busy for name in versions.announced_tables(connection, source)}
     soon = {table.name for new in fed for table in new.cell_tables} & announced
     versions.forget_prepared(connection, soon)
     return soon
@@ -118,7 +118,7 @@ def unread_sources(before: Catalog, opened: Iterable[View]) -> set[str]:
 def open_versions(connection: Connection, opened: Sequence[View], catalog: Catalog, rebuild: int) -> None:
     """Opens a generation of each of these views, at one cut."""
     progress.lock(connection, {source for new in opened for source in new.fed_by})
-    versions.keep(connection, opened, catalog)
+    versions.store(connection, opened, catalog)
     for new in opened:
         versions.register(connection, new)
         generations.open_building(connection, new.name, rebuild=rebuild, of=new)
@@ -129,7 +129,7 @@ def to_compute(
 ) -> tuple[Catalog, list[View]]:
     """The catalog as deployed after an apply, and the versions that must be computed before it."""
     after = deployable(deployed(connection), catalog, changes, _stored_views(connection))
-    return after, views_to_compute(after, changes, versions.live(connection))
+    return after, views_to_compute(after, changes, versions.kept_or_previewed(connection))
 
 
 def catalog_after_apply(connection: Connection, catalog: Catalog) -> Catalog:
@@ -223,8 +223,8 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     moving = _moving(connection, before, catalog, ready)
     declared = catalog.views
     replaced = [old for n, old in before.views.items() if n not in declared or declared[n].version != old.version]
-    versions.keep(connection, replaced, before)  # for rollbacks and previews
-    keep(connection, catalog)
+    versions.store(connection, replaced, before)  # for rollbacks and previews
+    store(connection, catalog)
     emptied = {
         n for n, old in before.views.items() if old.cell_tables and n in declared and not declared[n].cell_tables
     }
@@ -251,7 +251,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
 
 def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> dict[str, int]:
     """The generation that each view moves to: views with another version, and new views that are ready."""
-    live = versions.live(connection)
+    live = versions.kept_or_previewed(connection)
     targets = {}
     for name, compiled in catalog.views.items():
         old = before.views.get(name)
@@ -289,7 +289,7 @@ def retire_leftovers(connection: Connection, *, also_lock: Iterable[str] = ()) -
 
 
 def _stored_views(connection: Connection) -> list[View]:
-    return [stored.view for stored in versions.stored(connection)]
+    return [stored.view for stored in versions.stored_versions(connection)]
 
 
 def _record(connection: Connection, compiled: View, position: int) -> None:

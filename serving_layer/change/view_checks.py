@@ -88,7 +88,7 @@ def trial_of_handover(connection: Connection, catalog: Catalog, new: Sequence[Ge
     """The deployed catalog after these generations are handed over. Generations of other versions are ignored."""
     declared = {(view.name, view.version) for view in catalog.views.values()}
     new = [opened for opened in new if (opened.view, opened.version) in declared]
-    read = versions.readable(connection, catalog) | {opened.view: opened for opened in new}
+    read = versions.readable_generations(connection, catalog) | {opened.view: opened for opened in new}
     unread = catalog.views.keys() - views.served_views(connection)
     return Trial(catalog, _places(read.values()), frozenset(opened.view for opened in new), frozenset(unread))
 
@@ -99,7 +99,7 @@ def trial_of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[G
     named = renames.declared_renames(before, catalog)
     old = renames.renamed_catalog(before, {was: name for name, was in named.items()}).views
     published = lookup.published(connection)
-    read = versions.readable(connection, catalog) | {opened.view: opened for opened in ready}
+    read = versions.readable_generations(connection, catalog) | {opened.view: opened for opened in ready}
     places = _places(read.values())
     for name in (name for name, was in named.items() if was in published):
         places_now = lookup.get(connection, published[named[name]]).places

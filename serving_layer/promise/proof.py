@@ -59,7 +59,7 @@ def prove(connection: Connection, generation: int) -> Proof | None:
         return None
     old = lookup.get(connection, published)
     if new.version != old.version:
-        common = versions.shared(*(versions.get(connection, side.view, side.version) for side in (new, old)))
+        common = versions.shared_partials(*(versions.get(connection, side.view, side.version) for side in (new, old)))
         if not common:
             return None
         shared = tuple(name for table in common.values() for name in table.columns.partials)

@@ -99,7 +99,7 @@ def unbuilt(connection: Connection) -> dict[str, str]:
 
 def _todo(connection: Connection) -> Iterator[str]:
     """The statements, each to run in a transaction of its own."""
-    views = [*deployed(connection).views.values(), *(version.view for version in versions.stored(connection))]
+    views = [*deployed(connection).views.values(), *(version.view for version in versions.stored_versions(connection))]
     declared = {(view.name, view.version): view.indexes for view in reversed(views)}
     for row in connection.execute(text(_PLACES)).all():
         indexes = declared.get((row.view, row.version), {}).get(row.cell_table, ())

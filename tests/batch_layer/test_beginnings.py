@@ -103,14 +103,14 @@ def test_sources_begin_at_their_declared_offsets_and_the_log_at_the_lowest(
     assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
     assert_counted_from_each_beginning(amounts)
     source = deployed.deployment.deployed().sources["newest"]
-    assert deployed.deployment.log.start(source) == Offsets.of(amounts.topic, {0: 0, 1: 0})
+    assert deployed.deployment.log().start(source) == Offsets.of(amounts.topic, {0: 0, 1: 0})
     end = deployed.deployment.brokers.latest(amounts.topic)
-    assert deployed.deployment.log.records_below(source, end).count() == 11
+    assert deployed.deployment.log().records_below(source, end).count() == 11
     assert verified(deployed, first).equal
 
 
 def count_from_the_end_of_the_topic(amounts: Amounts) -> str:
-    """A source that begins at the latest offsets counts what follows. Returns a receipt of its view."""
+    """A source that begins at the topic's end counts the records that follow. Returns a receipt of its view."""
     deployed = amounts.deployed
     deployed.apply(**begun("newest", "latest"))
     amounts.send(0, 10_000)

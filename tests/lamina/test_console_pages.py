@@ -18,7 +18,7 @@ from tests.lamina.prometheus import every_metric
 
 @pytest.fixture(scope="module")
 def shop(shared_deployment: Deployed) -> Deployed:
-    """Two clicks that count, a duplicate and a bad record; a rebuild; and freshness of earlier minutes."""
+    """Two clicks that count, a duplicate, a bad record, a rebuild, and freshness of earlier minutes."""
     deployed = shared_deployment
     deployed.apply(clicks=CLICKS)
     hostile = {"id": 1, "page": HOSTILE, "at": "2024-03-01T10:00:00Z"}

@@ -72,7 +72,7 @@ def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) 
         assert not registry.announce(connection, soon, after), "nobody commits"
     with world.database.begin() as connection:
         names = {table.name for version in soon for table in version.cell_tables}
-        assert versions.announced(connection, "a") == names
+        assert versions.announced_tables(connection, "a") == names
     failed: list[BaseException] = []
 
     def drop() -> None:
@@ -92,7 +92,7 @@ def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) 
     with world.database.begin() as connection:
         [opened] = lookup.generations_of_rebuild(connection, id)
         assert versions.get(connection, "counts", opened.version).view == soon[0]
-        assert versions.announced(connection, "a") == set()
+        assert versions.announced_tables(connection, "a") == set()
         kept = text("SELECT cell_table FROM lamina.generation_cells WHERE generation = :id")
         assert set(connection.execute(kept, {"id": opened.id}).scalars()) == names
 
