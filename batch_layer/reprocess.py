@@ -20,15 +20,15 @@ from batch_layer.verdicts import run_checks
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import previews, registry, renames, view_checks
-from serving_layer.change.catalog_changes import check_allowed
 from serving_layer.change.planned_change import PlannedChange
+from serving_layer.change.registry import Target
 from serving_layer.change.view_checks import Verdict
 from serving_layer.postgres.database import Connection
 from serving_layer.postgres.states import RebuildKind, RebuildState, Step
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.promise.proof import Proof
 from serving_layer.promise.rebuilds import APPLY, Postponed, Purpose
-from serving_layer.promise.source_queries import End, Topic
+from serving_layer.promise.source_queries import End
 from serving_layer.readers import views
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked
@@ -38,20 +38,6 @@ PREPARED_WITHIN = 20.0
 
 SNAPSHOTS_SECONDS = 60.0
 """Seconds that a rename waits for transactions that began before the last move."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """A catalog to deploy, as `registry.apply` takes it.
-
-    topics: those of its new sources
-    """
-
-    files: Mapping[str, str]
-    catalog: Catalog
-    topics: Mapping[str, Topic]
-    prune: bool = False
-    allow_break: bool = False
 
 
 class ChangedMeanwhile(Postponed):
@@ -86,11 +72,12 @@ class _Apply:
         return id
 
     def _announce(self, connection: Connection) -> set[str]:
-        after, wanted = registry.to_compute(connection, self.target.catalog, _allowed(connection, self.target))
+        changes = registry.allowed_changes(connection, self.target)
+        after, wanted = registry.to_compute(connection, self.target.catalog, changes)
         return registry.announce(connection, wanted, after)
 
     def _open(self, connection: Connection) -> int:
-        changes = _allowed(connection, self.target)
+        changes = registry.allowed_changes(connection, self.target)
         after, wanted = registry.to_compute(connection, self.target.catalog, changes)
         unread = registry.unread_sources(deployed(connection), wanted)
         ends = {name: _end(self.batch, after.sources[name]) for name in unread}
@@ -218,13 +205,6 @@ def _versions_of(connection: Connection, id: int) -> dict[str, tuple[str, dict[s
     return computed
 
 
-def _allowed(connection: Connection, target: Target) -> list[PlannedChange]:
-    """The changes that the target makes. Raises if they are not allowed."""
-    changes = registry.plan(connection, target.catalog)
-    check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
-    return changes
-
-
 def _end(batch: BatchLayer, source: Source) -> End:
     """The present end of a new source's topic."""
     latest = batch.brokers.latest(source.topic)
@@ -291,7 +271,7 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
             raise ChangedMeanwhile(
                 "A view was rolled back while its new version waited for readers", way_out="Apply again."
             )
-        apply(connection, replace(target, topics=topics), ready)
+        registry.apply(connection, replace(target, topics=topics), ready)
         rebuilds.record_finished(connection, id, Step.HAND_OVER)
 
     for seconds in new_sources.LOCKED_SECONDS:
@@ -317,12 +297,6 @@ def _refuse_moved(connection: Connection, before: Mapping[str, str], ready: Mapp
         )
 
 
-def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[PlannedChange]:
-    """Deploys the catalog in this transaction: see `registry.apply`."""
-    allowed = {"prune": target.prune, "allow_break": target.allow_break}
-    return registry.apply(connection, target.files, target.catalog, target.topics, **allowed, ready=ready)
-
-
 def deploy(batch: BatchLayer, target: Target) -> list[PlannedChange]:
     """Deploys a catalog that needs no computation, once it has passed its checks.
 
@@ -335,7 +309,7 @@ def deploy(batch: BatchLayer, target: Target) -> list[PlannedChange]:
 
     def step(connection: Connection) -> tuple[list[PlannedChange], list[str]]:
         before = lookup.published(connection)
-        changes, after = apply(connection, target), lookup.published(connection)
+        changes, after = registry.apply(connection, target), lookup.published(connection)
         return changes, [name for name, id in after.items() if before.get(name) not in (None, id)]
 
     changes, moved = renew(batch.database, batch.tell, step, within=READERS_SECONDS_AT_ONCE)

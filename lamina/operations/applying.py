@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import view_algebra
 from lamina.operations import lineage_events, source_topics
@@ -16,14 +15,12 @@ from serving_layer.change import previews, registry
 from serving_layer.change.catalog_changes import check_allowed
 from serving_layer.change.planned_change import PlannedChange
 from serving_layer.change.previews import PreviewedView
+from serving_layer.change.registry import Target
 from serving_layer.narration import waiting
 from serving_layer.readers import rights
 from serving_layer.upkeep import dropping, indexes
 from serving_layer.upkeep import install as installing
 from view_algebra.compiled import Catalog
-
-if TYPE_CHECKING:
-    from batch_layer.reprocess import Target
 
 COMPUTED = ("create", "update", "reprocess")
 """Changes of a view that send lineage events."""
@@ -48,8 +45,6 @@ def apply(
     Views and sources that are deployed but not in these files are dropped if `prune`. Columns that readers may use
     are dropped if `allow_break`. Without these, the change is refused.
     """
-    from batch_layer.reprocess import Target
-
     catalog = _compiled(deployment, files)
     planned = _changes(deployment, catalog)
     # Before anything is installed, and before topics are created.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -161,22 +162,28 @@ def lock(connection: Connection) -> None:
     progress.lock(connection, progress.queries(connection))
 
 
-def apply(
-    connection: Connection,
-    files: Mapping[str, str],
-    catalog: Catalog,
-    topics: Mapping[str, Topic],
-    *,
-    prune: bool = False,
-    allow_break: bool = False,
-    ready: Mapping[str, int] | None = None,
-) -> list[PlannedChange]:
-    """Deploys a catalog in one transaction. `topics` are the topics of its new sources, by source name.
+@dataclass(frozen=True)
+class Target:
+    """A catalog to deploy, with its files.
+
+    topics: those of its new sources, by source name
+    prune: deployed views and sources that it lacks are dropped. Otherwise it is refused if it lacks one
+    allow_break: readers may lose columns. Otherwise it is refused if they would
+    """
+
+    files: Mapping[str, str]
+    catalog: Catalog
+    topics: Mapping[str, Topic]
+    prune: bool = False
+    allow_break: bool = False
+
+
+def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[PlannedChange]:
+    """Deploys a catalog in one transaction.
 
     The first view over a new source is live at once, at the earliest offsets in Kafka. A new view over a source with
     history is registered now and served after the next rebuild. A view with another version moves to the generation
-    that is `ready`, or to one that is kept live, and readers see all moves in one snapshot. With `prune`, deployed
-    views and sources that the catalog lacks are dropped. Without `prune`, such a catalog is refused.
+    that is `ready`, or to one that is kept live, and readers see all moves in one snapshot.
     Raises NotComputed, before any change, if cells must be computed first.
     """
     lock(connection)
@@ -184,27 +191,34 @@ def apply(
         rebuilds.refuse_during_apply(connection)
         rebuilds.end_dead_apply(connection)
         retire_leftovers(connection)  # also drops queries that were created for another catalog
-    changes = plan(connection, catalog)
-    check_allowed(changes, prune=prune, allow_break=allow_break)
+    changes = allowed_changes(connection, target)
     if lacking := [new.name for new in changes if new.action == "reprocess" and new.name not in (ready or {})]:
-        raise _not_computed(lacking[0], catalog.views[lacking[0]].version)
+        raise _not_computed(lacking[0], target.catalog.views[lacking[0]].version)
     declared = deployed(connection)
-    renamed = {old: new for new, old in renames.declared_renames(declared, catalog).items()}
+    renamed = {old: new for new, old in renames.declared_renames(declared, target.catalog).items()}
     before = renames.apply(connection, declared, renamed)
-    catalog = deployable(before, catalog, changes, _stored_views(connection))
+    catalog = deployable(before, target.catalog, changes, _stored_views(connection))
     actions = {change.name: change.action for change in changes if change.kind == "source"}
     dropped = [name for name, action in actions.items() if action == "drop"]
     for name in dropped:
         source_queries.forget(connection, name)
     for name, source in catalog.sources.items():
         if actions[name] == "create" and not progress.starts(connection, [name]):
-            source_queries.create(connection, name, source.topic, _topic(topics, name))
+            source_queries.create(connection, name, source.topic, _topic(target.topics, name))
     deploy(connection, before, catalog, ready or {})
     _retire_fed_by(connection, dropped)
     connection.execute(delete(declaration))
-    if files:
-        connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
+    if target.files:
+        files = [{"path": path, "sql": sql} for path, sql in sorted(target.files.items())]
+        connection.execute(insert(declaration), files)
     view_checks.forget(connection, catalog)
+    return changes
+
+
+def allowed_changes(connection: Connection, target: Target) -> list[PlannedChange]:
+    """The changes that a target makes. Raises if they are not allowed."""
+    changes = plan(connection, target.catalog)
+    check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
     return changes
 
 

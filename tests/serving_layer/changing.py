@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from serving_layer.catalog import lookup
 from serving_layer.change import registry
+from serving_layer.change.registry import Target
 from serving_layer.postgres.database import session_of
 from tests.serving_layer.world import World
 
@@ -67,7 +68,7 @@ def published(world: World) -> int:
 
 
 def move(world: World, connection: Any, ready: dict[str, int]) -> None:
-    registry.apply(connection, world.files, world.catalog, {}, allow_break=True, ready=ready)
+    registry.apply(connection, Target(world.files, world.catalog, {}, allow_break=True), ready)
 
 
 def until_blocked(world: World, sessions: Sequence[int]) -> None:

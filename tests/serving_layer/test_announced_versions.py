@@ -16,6 +16,7 @@ from master_log.kafka.brokers import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog import lookup, versions
 from serving_layer.change import registry
+from serving_layer.change.registry import Target
 from serving_layer.postgres.database import session_of
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.source_queries import End
@@ -132,7 +133,7 @@ def test_a_query_created_by_a_dead_apply_begins_at_the_first_record_in_another_c
     new = {"c.sql": NEW_SOURCE.format("c"), "of_c.sql": "CREATE VIEW of_c AS SELECT count(*) AS n FROM c;"}
     files = world.files | new
     with world.database.begin() as connection:
-        registry.apply(connection, files, compile_catalog(files), {"c": empty("id-c", "c")})
+        registry.apply(connection, Target(files, compile_catalog(files), {"c": empty("id-c", "c")}))
         assert progress.read_with_tails(connection, "c") == (Offsets.of("c", {0: 0}), {})
         assert rebuilds.get(connection, id).state == "failed"
         assert "of_c" in lookup.published(connection), "every record was counted"

@@ -8,6 +8,7 @@ import pytest
 
 from serving_layer.catalog import lookup
 from serving_layer.change import registry, renames, rollbacks
+from serving_layer.change.registry import Target
 from serving_layer.promise.micro_batch import Outcome
 from serving_layer.readers import views
 from serving_layer.upkeep import dropping
@@ -156,7 +157,7 @@ def test_a_view_is_renamed_while_the_view_that_it_read_is_dropped(world: World, 
     world.files["sizes.sql"] = f"CREATE VIEW sizes {FROM.format('amounts')}AS {select}"
     world._compile()
     with reading(database), world.database.begin() as connection:
-        registry.apply(connection, world.files, world.catalog, {}, prune=True, allow_break=True)
+        registry.apply(connection, Target(world.files, world.catalog, {}, prune=True, allow_break=True))
     assert shown(world, "sizes") == [("x", 2, 3), ("y", 1, 3)]
 
 

@@ -9,6 +9,7 @@ import pytest
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry, rollbacks
+from serving_layer.change.registry import Target
 from serving_layer.postgres.database import session_of
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, rebuilds
@@ -148,7 +149,7 @@ def test_a_rollback_is_refused_if_a_view_above_could_not_follow(world: World) ->
     with world.database.begin() as connection:
         topics: dict[str, Topic] = {}
         world._compile()
-        registry.apply(connection, world.files, world.catalog, topics, allow_break=True)
+        registry.apply(connection, Target(world.files, world.catalog, topics, allow_break=True))
     assert shown(world, "total") == [(0, None)]
 
 

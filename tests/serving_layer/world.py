@@ -16,6 +16,7 @@ from master_log.kafka.tails import Tails
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from serving_layer.catalog import lookup
 from serving_layer.change import registry
+from serving_layer.change.registry import Target
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.postgres.cells import StagedCells
 from serving_layer.postgres.copying import CopyRows
@@ -84,7 +85,7 @@ class World:
             for number in range(partitions):
                 self.log.setdefault(TopicPartition(name, number), [])
         self._compile()
-        registry.apply(connection, self.files, self.catalog, topics, prune=True)
+        registry.apply(connection, Target(self.files, self.catalog, topics, prune=True))
 
     def _compile(self) -> None:
         self.catalog = compile_catalog(self.files)
@@ -103,7 +104,7 @@ class World:
     def end_change(self, ready: Mapping[str, int], *, allow_break: bool = False) -> None:
         """Moves the views of a changed catalog to their new versions, which are live."""
         with self.database.begin() as connection:
-            registry.apply(connection, self.files, self.catalog, {}, allow_break=allow_break, ready=ready)
+            registry.apply(connection, Target(self.files, self.catalog, {}, allow_break=allow_break), ready)
             for name in ready:
                 generations.retire(connection, generations.superseded(connection, name))
             if (left := rebuilds.left_by_apply(connection)) is not None:
