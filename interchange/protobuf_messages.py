@@ -14,14 +14,16 @@ from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_class
 
 
-def message(source: str, schema: Schema, of: str | tuple[int, ...] | None, fields: Mapping[str, Any]) -> bytes:
+def message(
+    source: str, schema: Schema, message_type: str | tuple[int, ...] | None, fields: Mapping[str, Any]
+) -> bytes:
     """Encodes a message of a schema, of the type with this name or these indexes, or of the only type.
 
     Raises LaminaError for fields that the type does not have.
     """
     from google.protobuf.json_format import ParseDict, ParseError
 
-    kind = message_class(schema, of)
+    kind = message_class(schema, message_type)
     try:
         written = ParseDict(_message_json(kind.DESCRIPTOR, fields), kind())
     except (ParseError, ValueError, TypeError, AttributeError, ArithmeticError) as error:

@@ -80,7 +80,7 @@ class Plans:
         self._ids = selected(self.records, "records", source.ids) if source.ids else None
         read = [(self.records, statements), *((parsed(raw, older.source), older) for older in statements.older)]
         self._statements = [
-            (fused, selected(records, "records", fused.in_one_task)) for records, of in read for fused in of.fused
+            (fused, selected(records, "records", fused.in_one_task)) for records, texts in read for fused in texts.fused
         ]
         frames = [frame for _, frame in self._statements] + ([] if self._ids is None else [self._ids])
         self.stateful = {name for frame in frames for name in operators(frame)} - STATELESS

@@ -86,8 +86,8 @@ def unprepared_queries(connection: Connection, names: Collection[str]) -> set[st
 
 def note_prepared(connection: Connection, name: str) -> None:
     """Records that the writer of a table of cells has tried to prepare for it."""
-    this = update(cell_table).where(cell_table.c.name == name)
-    connection.execute(this.values(prepared_at=func.clock_timestamp()))
+    row = update(cell_table).where(cell_table.c.name == name)
+    connection.execute(row.values(prepared_at=func.clock_timestamp()))
 
 
 def forget_prepared(connection: Connection, names: Collection[str]) -> None:

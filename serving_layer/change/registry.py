@@ -122,7 +122,7 @@ def open_versions(connection: Connection, opened: Sequence[View], catalog: Catal
     versions.store(connection, opened, catalog)
     for new in opened:
         versions.register(connection, new)
-        generations.open_building(connection, new.name, rebuild=rebuild, of=new)
+        generations.open_building(connection, new.name, rebuild=rebuild, other=new)
 
 
 def to_compute(

@@ -69,10 +69,10 @@ def _in_its_place(connection: Connection, id: int) -> Iterator[None]:
     """Keeps the time at which a generation was first shown, while the block publishes it again. A second rollback then
     goes further back, not to the generation that was just withdrawn.
     """
-    this = generation.c.id == id
-    shown_at = connection.execute(select(generation.c.shown_at).where(this)).scalar_one()
+    is_generation = generation.c.id == id
+    shown_at = connection.execute(select(generation.c.shown_at).where(is_generation)).scalar_one()
     yield
-    connection.execute(update(generation).where(this).values(shown_at=shown_at))
+    connection.execute(update(generation).where(is_generation).values(shown_at=shown_at))
 
 
 def _refuse(connection: Connection, now: Generation, before: Generation) -> None:

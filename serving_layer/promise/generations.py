@@ -55,21 +55,21 @@ def open_building(
     rebuild: int | None,
     at: Offsets | None = None,
     tails: Tails | None = None,
-    of: View | None = None,
+    other: View | None = None,
 ) -> Generation:
     """Opens a generation of a view's declared version. From now on every micro-batch merges into it.
 
     The cut is progress, read under the lock of the view's queries, so every micro-batch lies wholly below the cut or
     wholly above it. Only a leap, which has taken the queries over, passes its own cut (`at`) and tails.
-    `of` opens another version, whose tables of cells must be registered.
+    `other` is a view of another version to open, whose tables of cells must be registered.
     """
-    tables = _cell_tables(connection, view_name, None if of is None else of.version)
+    tables = _cell_tables(connection, view_name, None if other is None else other.version)
     feeding = sorted({row.query for row in tables.values()})
     progress.lock(connection, feeding)
-    if of is None:
+    if other is None:
         retain = connection.execute(select(view.c.retain).where(view.c.name == view_name)).scalar_one()
     else:
-        retain = of.properties.get("retain")
+        retain = other.properties.get("retain")
     values = {"view": view_name, "version": next(iter(tables.values())).version, "state": GenerationState.BUILDING}
     values |= {"rebuild": rebuild, "since": None if retain is None else _since(connection, feeding, retain)}
     values |= {"spark": version_of_package("pyspark")}

@@ -153,8 +153,8 @@ def keep(connection: Connection, source: str, bad: BadRecord) -> None:
 
 def take_back(connection: Connection, at: TopicPartition, offset: int, error: str) -> None:
     """Removes a record from the quarantine and the counts of all sources of its topic, because Kafka has lost it."""
-    this = (quarantine.c.topic == at.topic, quarantine.c.partition == at.partition, quarantine.c.offset == offset)
-    connection.execute(delete(quarantine).where(*this, quarantine.c.error == error))
+    is_record = (quarantine.c.topic == at.topic, quarantine.c.partition == at.partition, quarantine.c.offset == offset)
+    connection.execute(delete(quarantine).where(*is_record, quarantine.c.error == error))
     counted = (bad_count.c.topic == at.topic, bad_count.c.error == error)
     connection.execute(update(bad_count).where(*counted).values(records=bad_count.c.records - 1))
     connection.execute(delete(bad_count).where(*counted, bad_count.c.records == 0))

@@ -346,8 +346,8 @@ def end(
         connection.execute(retired.values(seconds=_with_seconds_of(Step.RETIRE)))
     may_end = [RebuildState.RUNNING, RebuildState.HELD] if state is RebuildState.DONE else [RebuildState.RUNNING]
     ended = {"state": state, "error": error, "stopped": stopped, "lease_until": None}
-    this = update(rebuild).where(rebuild.c.id == id, rebuild.c.state.in_(may_end))
-    connection.execute(this.values(ended_at=func.clock_timestamp(), **ended))
+    ending = update(rebuild).where(rebuild.c.id == id, rebuild.c.state.in_(may_end))
+    connection.execute(ending.values(ended_at=func.clock_timestamp(), **ended))
 
 
 def fail(connection: Connection, id: int, error: BaseException) -> None:

@@ -52,8 +52,8 @@ def forget_lost(database: Database, brokers: Brokers, topic: str) -> list[tuple[
 
         def step(connection: Connection) -> None:
             for at, offset in lost:
-                this = (skipped.c.topic == topic, skipped.c.partition == at.partition, skipped.c.offset == offset)
-                if connection.execute(delete(skipped).where(*this)).rowcount:
+                is_skip = (skipped.c.topic == topic, skipped.c.partition == at.partition, skipped.c.offset == offset)
+                if connection.execute(delete(skipped).where(*is_skip)).rowcount:
                     quarantine.take_back(connection, at, offset, SKIPPED)
 
         database.retrying(step)

@@ -101,7 +101,7 @@ def in_schema(text: str, names: Collection[str], schema: str) -> str:
 
 def place_of(view: str, where: Mapping[tuple[str, str], str]) -> str | None:
     """A place that identifies the publication of a view with cells. All tables of a view are published together."""
-    return next((place for (of, _), place in where.items() if of == view), None)
+    return next((place for (name, _), place in where.items() if name == view), None)
 
 
 def needed_sides(connection: Connection, stored: Sequence[Mapping[str, Any]]) -> list[Side]:
