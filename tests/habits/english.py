@@ -17,9 +17,8 @@ import re
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -43,11 +42,16 @@ class Piece:
 
 @dataclass(frozen=True)
 class Habit:
-    """A habit and its cure. `places` yields the offsets in the text of a piece."""
+    """A habit and its cure. `pattern` finds it in pieces of these kinds."""
 
     name: str
     cure: str
-    places: Callable[[Piece], Iterator[int]]
+    pattern: re.Pattern[str]
+    kinds: tuple[Kind, ...]
+
+    def places(self, piece: Piece) -> list[int]:
+        """The offsets in the text of a piece."""
+        return [match.start() for match in self.pattern.finditer(piece.text)] if piece.kind in self.kinds else []
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,8 @@ class Place:
         return f"{self.file}:{self.line}: {self.habit.name}: {self.excerpt!r} ({self.habit.cure})"
 
 
-def _matches(pattern: str, kinds: set[Kind], piece: Piece) -> Iterator[int]:
-    if piece.kind in kinds:
-        yield from (match.start() for match in re.finditer(pattern, piece.text, re.MULTILINE))
-
-
 def _habit(name: str, cure: str, pattern: str, *kinds: Kind) -> Habit:
-    return Habit(name, cure, partial(_matches, pattern, set(kinds)))
+    return Habit(name, cure, re.compile(pattern, re.MULTILINE), kinds)
 
 
 HABITS = (
@@ -141,16 +140,16 @@ def _prose(docstring: str) -> str:
     return re.sub(r"``[^`]*``|`[^`]*`", blank, examples)
 
 
-def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
+def _docstrings(nodes: Sequence[ast.AST]) -> Iterator[ast.Constant]:
     """Every string that is a statement: of modules, classes and functions, and under a constant or a field."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Expr(value=ast.Constant(value=str()) as constant):
                 yield constant
 
 
-def _names(tree: ast.Module) -> Iterator[Piece]:
-    for node in ast.walk(tree):
+def _names(nodes: Sequence[ast.AST]) -> Iterator[Piece]:
+    for node in nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                 yield Piece("name", node.lineno, name)
@@ -163,6 +162,8 @@ def _names(tree: ast.Module) -> Iterator[Piece]:
 def _comments(source: str) -> Iterator[Piece]:
     """A piece for each comment. Comments alone on successive lines are one piece."""
     piece, last = None, 0
+    if "#" not in source:
+        return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT:
             continue
@@ -191,14 +192,14 @@ def pieces(file: Path, source: str) -> Iterator[Piece]:
     if file.suffix == ".html":
         yield from _template_names(source)
         return
-    tree = ast.parse(source)
-    docstrings = list(_docstrings(tree))
+    nodes = list(ast.walk(ast.parse(source)))
+    docstrings = list(_docstrings(nodes))
     of_docstrings = {id(node) for node in docstrings}
     yield from (Piece("docstring", node.lineno, _prose(str(node.value))) for node in docstrings)
     yield from _comments(source)
-    yield from _names(tree)
+    yield from _names(nodes)
     if "versions" not in file.parts and file not in WITH_EXAMPLES:
-        for node in ast.walk(tree):
+        for node in nodes:
             match node:
                 case ast.Constant(value=str() as text) if id(node) not in of_docstrings:
                     yield Piece("text", node.lineno, text)

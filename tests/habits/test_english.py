@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.habits.english import HABITS, files, pieces
+from tests.habits.english import HABITS, files, main, pieces
 
 CASES = {
     "question word": '"""What is read."""',
@@ -60,6 +60,10 @@ def test_names_in_templates_are_read() -> None:
     template = 'found\n{% for each in view.found %}{{ each.id | given }} {{ "told" }}{% endfor %}'
     names = [(piece.line, piece.text) for piece in pieces(Path("a.html"), template)]
     assert names == [(2, name) for name in ("for", "each", "in", "view", "each", "endfor")]
+
+
+def test_no_habit_is_above_its_ceiling() -> None:
+    assert main([]) == 0
 
 
 def test_every_folder_is_read() -> None:
