@@ -123,7 +123,7 @@ def measured(run: Storm, *, whole: bool) -> list[Figure]:
         Figure("good records", good, ""),
         Figure("malformed records, each counted once", bad, "", at_least=LEAST_MALFORMED if whole else None),
         Figure("alarms raised", len({alarm for struck in run.struck for alarm in struck.alarms}), ""),
-        Figure("commands that ended with a traceback", len(run.stage.careless), ""),
+        Figure("commands that ended with a traceback", len(run.stage.careless), "", at_most=0),
     ]
 
 
@@ -136,11 +136,12 @@ def proven(stage: Stage) -> list[Figure]:
 
 
 def _code(stage: Stage, command: str) -> int:
+    """0 if the command succeeded, else a positive number."""
     try:
-        return stage.lamina(command)
+        return abs(stage.lamina(command))  # a command that dies of a signal has a negative exit code
     except LaminaError as error:  # the command hung
         stage.tell(str(error))
-        return -1
+        return 1
 
 
 def left(stage: Stage) -> list[Figure]:

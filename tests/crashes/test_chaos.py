@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lamina.spark.spark_session
+from benchmarks.chaos.__main__ import proven
 from benchmarks.chaos.faults.service_faults import kill
 from benchmarks.chaos.hostile import HOSTILE
 from benchmarks.chaos.readers import Readers, ReadSnapshot
@@ -127,6 +128,13 @@ def _send(deployed: Deployed, count: int) -> None:
     with deployed.deployment.brokers.producer() as producer:
         for number in range(count):
             producer.send(deployed.topic("events"), json.dumps(event(number)).encode())
+
+
+def test_a_last_rebuild_that_is_killed_misses_its_bound(tmp_path: Path) -> None:
+    programs = {"rebuild": ("sh", "-c", "kill -9 $$"), "check": ("true",)}
+    nowhere = Settings("", None, "", "", "", tmp_path, embedded=True)
+    rebuild, check = proven(Stage(nowhere, World("none", seed=1), tmp_path, {}, programs=programs))
+    assert (rebuild.value, rebuild.missed, check.missed) == (9, True, False)
 
 
 def test_a_snapshot_that_lacks_a_record_or_counts_it_twice_differs(tmp_path: Path) -> None:
