@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -194,16 +195,22 @@ def folder_of(files: Mapping[str, str]) -> Iterator[Path]:
 
 @contextmanager
 def threads(stopping: threading.Event, *run: Callable[[], None]) -> Iterator[None]:
-    """Runs each function in its own thread. At the end of the block, sets `stopping` and waits for the threads."""
-    started = [threading.Thread(target=work) for work in run]
+    """Runs each function in its own thread. At the end of the block, sets `stopping`, waits for the threads, and
+    raises the first error of a thread.
+
+    >>> with threads(threading.Event(), lambda: {}["cell"]):
+    ...     pass
+    Traceback (most recent call last):
+    KeyError: 'cell'
+    """
+    with ThreadPoolExecutor(max(1, len(run))) as pool:
+        started = [pool.submit(work) for work in run]
+        try:
+            yield
+        finally:
+            stopping.set()
     for thread in started:
-        thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        for thread in started:
-            thread.join()
+        thread.result()
 
 
 def analyst(opened: Deployment) -> psycopg2.extensions.connection:

@@ -98,8 +98,6 @@ class Watcher:
         """Watches as long as the block lasts."""
         with threads(self._stopping, self._watch):
             yield
-        if self.failed is not None:
-            raise self.failed
 
     def wait_for(self, schedule: Schedule) -> None:
         """Returns when the first events of the traffic can be read, so the speed layer runs."""
@@ -135,5 +133,6 @@ class Watcher:
                     if not self.seen or state != self.seen[-1][1]:
                         self.seen.append((time.monotonic(), state))
             connection.close()
-        except BaseException as error:  # noqa: BLE001 (raised by whoever watches)
+        except BaseException as error:
             self.failed = error
+            raise

@@ -259,13 +259,13 @@ class DashboardReaders:
             try:
                 with connection, connection.cursor() as cursor:
                     most = self._look(cursor, most)
+                    self.snapshots += 1
             except psycopg2.Error as error:
                 gone = isinstance(error, psycopg2.errors.UndefinedTable) and any(name in str(error) for name in GO)
                 if not gone:
                     self.wrong.append(f"{type(error).__name__}: {error}")
                 if connection.closed:
                     connection = self._connect()
-            self.snapshots += 1
         connection.close()
 
     def _connect(self) -> psycopg2.extensions.connection:

@@ -10,6 +10,7 @@ import pkgutil
 import pytest
 
 import batch_layer
+import benchmarks
 import interchange
 import lamina
 import master_log
@@ -18,7 +19,7 @@ import speed_layer
 
 MODULES = [
     module.name
-    for package in (batch_layer, interchange, lamina, master_log, serving_layer, speed_layer)
+    for package in (batch_layer, benchmarks, interchange, lamina, master_log, serving_layer, speed_layer)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__") and ".migrations" not in module.name
 ]
