@@ -26,7 +26,6 @@ BEATS_MISSED = 8.0
 
 _AGES = table("ages", column("source"), column("heard_age"), schema="lamina")
 
-
 _BEHIND = text("""
 SELECT CASE
   WHEN NOT pg_is_in_recovery() THEN NULL
@@ -39,35 +38,35 @@ END::float8, EXISTS (SELECT FROM pg_stat_wal_receiver)
 class Ages(NamedTuple):
     """Seconds since events of a query, and its backlog.
 
-    heard: since the writer's last heartbeat
-    moved: since progress moved or was at the end
-    waited: since the backlog shrank
-    waiting: the records of the backlog
+    since_heard: since the writer's last heartbeat or commit
+    since_moved: since progress moved or was at the end
+    since_shrunk: since the backlog shrank
+    backlog: the records that wait
     """
 
-    heard: float | None
-    moved: float
-    waited: float | None
-    waiting: int | None
+    since_heard: float | None
+    since_moved: float
+    since_shrunk: float | None
+    backlog: int | None
 
 
 def ages(connection: Connection, name: str) -> Ages:
     """The present ages of a query."""
-    heard = select(_AGES.c.heard_age).where(_AGES.c.source == name).scalar_subquery()
-    moved = func.greatest(query.c.committed_at, query.c.caught_up_at, query.c.created_at)
-    since = (func.extract("epoch", func.clock_timestamp() - time) for time in (moved, query.c.waiting_at))
-    row = select(heard, *since, query.c.waiting).where(query.c.name == name)
+    since_heard = select(_AGES.c.heard_age).where(_AGES.c.source == name).scalar_subquery()
+    moved_at = func.greatest(query.c.committed_at, query.c.caught_up_at, query.c.created_at)
+    since = (func.extract("epoch", func.clock_timestamp() - time) for time in (moved_at, query.c.waiting_at))
+    row = select(since_heard, *since, query.c.waiting).where(query.c.name == name)
     return Ages(*connection.execute(row).one())
 
 
 def silent(connection: Connection, state: progress.RecordedQuery) -> float | None:
     """Seconds since the last heartbeat of a query's writer if it is gone, else None. A leap sends no heartbeats."""
-    return gone_for(state, ages(connection, state.name).heard)
+    return gone_for(state, ages(connection, state.name).since_heard)
 
 
-def gone_for(state: progress.RecordedQuery, heard: float | None) -> float | None:
-    """Seconds since the last heartbeat (`heard`) of a query's writer if it is gone, else None."""
-    return heard if heard is not None and heard > GONE_AFTER and state.is_read else None
+def gone_for(state: progress.RecordedQuery, since_heard: float | None) -> float | None:
+    """`since_heard` if the query's writer is gone, else None."""
+    return since_heard if since_heard is not None and since_heard > GONE_AFTER and state.is_read else None
 
 
 def sources_of(connection: Connection, views: Collection[str]) -> list[str]:
@@ -90,9 +89,9 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
         return "the speed layer reads the log once, for log times of older records"
     if not reads_on:
         return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"
-    heard = ages(connection, name).heard
-    if heard is not None and heard > BEATS_MISSED:
-        return f"the speed layer has sent no heartbeat for {heard:.0f} s (`lamina status` names its process)"
+    since_heard = ages(connection, name).since_heard
+    if since_heard is not None and since_heard > BEATS_MISSED:
+        return f"the speed layer has sent no heartbeat for {since_heard:.0f} s (`lamina status` names its process)"
     if state.committed_at is None:
         has_begun = any(other.writer == state.writer and other.committed_at for other in queries.values())
         return "the speed layer counts its first records" if has_begun else "the speed layer is starting"

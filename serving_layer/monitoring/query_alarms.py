@@ -96,20 +96,20 @@ def stands_still(connection: Connection, watched: WatchedQuery) -> str | None:
     if state.stopped or watched.is_stale:
         return state.stopped
     ages = delays.ages(connection, state.name)
-    if (gone := delays.gone_for(state, ages.heard)) is not None:
+    if (gone := delays.gone_for(state, ages.since_heard)) is not None:
         return f"its speed layer ({state.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
-    if topic is None and ages.moved > limit:
+    if topic is None and ages.since_moved > limit:
         return (
-            f"Kafka does not answer for its topic, and no record was counted for {age(ages.moved)}: make sure that its"
-            " brokers run"
+            f"Kafka does not answer for its topic, and no record was counted for {age(ages.since_moved)}: make sure that"
+            " its brokers run"
         )
     behind = delays.lag(topic.end, watched.reached) if topic else 0
-    if behind and ages.moved > limit:
-        return f"{behind:,} records behind, and none was counted for {age(ages.moved)}{_why(connection, state)}"
-    if behind and ages.waiting and ages.waited is not None and ages.waited > limit:
+    if behind and ages.since_moved > limit:
+        return f"{behind:,} records behind, and none was counted for {age(ages.since_moved)}{_why(connection, state)}"
+    if behind and ages.backlog and ages.since_shrunk is not None and ages.since_shrunk > limit:
         return (
-            f"{behind:,} records behind, and the backlog has not shrunk for {age(ages.waited)}: the speed layer is"
-            " slower than the producers (more cores, fewer views of the source, or"
+            f"{behind:,} records behind, and the backlog has not shrunk for {age(ages.since_shrunk)}: the speed layer"
+            " is slower than the producers (more cores, fewer views of the source, or"
             f" `lamina rebuild --leap {state.name}`)"
         )
     return None
