@@ -77,7 +77,7 @@ def _show_tables(output: Output, current: Status) -> None:
     output.text("")
     output.table(
         ("generation", "view", "state", "published"),
-        [(g["generation"], g["view"], g["state"], "yes" if g["published"] else "") for g in current.generations],
+        [(g.generation, g.view, g.state, "yes" if g.published else "") for g in current.generations],
     )
     paragraphs = [
         preview_lines(current.previews),

@@ -19,6 +19,7 @@ from serving_layer.monitoring.view_states import ViewState, view_states
 from serving_layer.narration import age
 from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import generation, rebuild
+from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import progress, quarantine, skipping
 from serving_layer.readers import rights
 from view_algebra.language.quoting import quoted
@@ -75,16 +76,27 @@ class QueryStatus:
 
 
 @dataclass(frozen=True)
+class GenerationStatus:
+    """A generation whose tables exist. `published`: readers read it."""
+
+    view: str
+    generation: int
+    state: GenerationState
+    published: bool
+
+
+@dataclass(frozen=True)
 class Status:
     """Views, queries, generations, previews, the last rebuild, and the alarms.
 
+    rebuild: the row of the newest rebuild, by column
     standby: seconds that this server is behind its primary, or None for a primary
     unguarded: protections that only a superuser can set up, and that are missing
     """
 
     views: list[ViewStatus]
     queries: list[QueryStatus]
-    generations: list[dict[str, Any]]
+    generations: list[GenerationStatus]
     rebuild: dict[str, Any] | None
     alarms: list[str]
     previews: list[PreviewedView]
@@ -107,8 +119,7 @@ def status(
         views=_views(connection, {name: live[id] for name, id in published.items() if id in live}),
         queries=_queries(connection, topics, problems, starting=starting),
         generations=[
-            {"view": one.view, "generation": id, "state": one.state, "published": published.get(one.view) == id}
-            for id, one in live.items()
+            GenerationStatus(one.view, id, one.state, published.get(one.view) == id) for id, one in live.items()
         ],
         rebuild=dict(last) if last else None,
         alarms=[*alarms.with_names(problems), *alarms.of_the_deployment(connection, thresholds)],
