@@ -123,7 +123,7 @@ class Client:
                     raise unreachable(self.bootstrap_servers, [str(error)]) from error
                 match = _ERROR_MESSAGE.search(str(error))
                 raise LaminaError(
-                    f"the brokers at {self.bootstrap_servers} refused the request",
+                    f"The brokers at {self.bootstrap_servers} refused the request",
                     evidence=match["double"] or match["single"] if match else str(error),
                     way_out="Correct the topic's name and settings, or do it with Kafka's own tools.",
                 ) from error
@@ -181,7 +181,7 @@ class Client:
     def _not_allowed(self, reason: str) -> LaminaError:
         what = self.login.shown if self.login else "a connection without a login"
         return LaminaError(
-            f"the brokers at {self.bootstrap_servers} refuse {what}",
+            f"The brokers at {self.bootstrap_servers} refuse {what}",
             evidence=reason,
             way_out="Correct user, password, mechanism and protocol to what the listener at that port expects.",
         )
