@@ -48,18 +48,18 @@ class Bars:
     bars: Sequence[Bar]
 
 
-def drawn(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[Lines | Bars | None, set[int]]:
+def chart_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[Lines | Bars | None, set[int]]:
     """The chart of rows, and the positions of the columns that hold numbers.
 
     The chart is None if the rows have no number, no time or category, or several rows for one point.
 
-    >>> drawn(["city", "n"], [("Kyiv", 4), ("Lviv", 1)])
+    >>> chart_of(["city", "n"], [("Kyiv", 4), ("Lviv", 1)])
     (Bars(what='n', bars=[Bar(label='Kyiv', value='4', share=100.0), Bar(label='Lviv', value='1', share=25.0)]), {1})
-    >>> drawn(["day", "n"], [(date(2024, 1, 2), 5), (date(2024, 1, 1), 3)])
+    >>> chart_of(["day", "n"], [(date(2024, 1, 2), 5), (date(2024, 1, 1), 3)])
     (Lines(data='{"times": [1704067200.0, 1704153600.0], "lines": {"n": [3.0, 5.0]}}'), {1})
-    >>> drawn(["n"], [(3,)])
+    >>> chart_of(["n"], [(3,)])
     (None, {0})
-    >>> drawn(["day", "city", "kind", "n"], [(date(2024, 1, 1), "Kyiv", kind, 1) for kind in ("tea", "milk")])
+    >>> chart_of(["day", "city", "kind", "n"], [(date(2024, 1, 1), "Kyiv", kind, 1) for kind in ("tea", "milk")])
     (None, {3})
     """
     kinds = [_kind([row[at] for row in rows]) for at in range(len(columns))]
@@ -168,17 +168,17 @@ class Stack:
     slowest: float
 
 
-def stacked(columns: Sequence[tuple[float, Mapping[str, float]]], width: int, height: int, span: float) -> Stack:
+def stack_of(columns: Sequence[tuple[float, Mapping[str, float]]], width: int, height: int, span: float) -> Stack:
     """Columns of (seconds ago, values by name), each a minute wide. The newest is on the right, the first value at the
     bottom.
 
     A column of more than `CUT` times the median is cut, so that the others stay readable.
 
-    >>> for part in stacked([(60, {"a": 1, "b": 3}), (0, {"a": 2})], 60, 40, 60).parts[1:]:
+    >>> for part in stack_of([(60, {"a": 1, "b": 3}), (0, {"a": 2})], 60, 40, 60).parts[1:]:
     ...     print(part)
     Rectangle(name='b', x=0.0, y=0.0, width=59.0, height=30.0)
     Rectangle(name='a', x=60.0, y=20.0, width=59.0, height=20.0)
-    >>> stacked([(0, {"a": 900})] + [(60, {"a": 1})] * 2, 60, 40, 60).most
+    >>> stack_of([(0, {"a": 900})] + [(60, {"a": 1})] * 2, 60, 40, 60).most
     4
     """
     sums = [sum(values.values()) for _, values in columns]

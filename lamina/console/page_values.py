@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote, urlencode
 
-from lamina.console.charts import drawn, stacked
+from lamina.console.charts import chart_of, stack_of
 from lamina.console.lineage_drawing import Node, graph
 from lamina.operations.deployment import Deployment
 from lamina.reports import receipt_lines, statuses
@@ -134,7 +134,7 @@ class PageReader:
     def sql(self, query: str, statement: PageSelect, most: int = MOST_ROWS) -> dict[str, Any]:
         """The answer to a SELECT of the analyst, and its chart."""
         rows_read = answer(self._deployment.settings.reader(), query, statuses.tables_of(query), most, statement)
-        shown, numbers = drawn(rows_read.columns, rows_read.rows)
+        shown, numbers = chart_of(rows_read.columns, rows_read.rows)
         return {"answer": rows_read, "chart": shown, "numbers": numbers}
 
     def _samples(self, source: str, statement: PageSelect) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _phases(minutes: Sequence[Minute]) -> dict[str, Any]:
     """The phases of the last hour's micro-batches: their number, mean seconds by phase, and a chart."""
     count = sum(minute.micro_batches for minute in minutes)
     sums = {name: sum(minute.micro_batches * minute.means[name] for minute in minutes) for name in PHASES}
-    stack = stacked(
+    stack = stack_of(
         [(minute.ago, minute.means) for minute in minutes], *HOUR, span=3660
     )  # the last minute began up to 3660 s ago
     return {"micro_batches": count, "phases": {name: of / max(1, count) for name, of in sums.items()}, "stack": stack}
