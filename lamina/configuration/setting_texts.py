@@ -84,7 +84,7 @@ VARIABLES = {key: f"LAMINA_{key.upper()}" for key in SETTINGS}
 
 def values_of(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """The settings by key. An empty variable counts as unset."""
-    values = _file(folder / FILE)
+    values = _read_toml(folder / FILE)
     for key, variable in VARIABLES.items():
         if environment.get(variable, "").strip():
             values[key] = environment[variable].strip()
@@ -121,7 +121,7 @@ def _held_in(name: str, variable: str) -> str:
     return value
 
 
-def _file(path: Path) -> dict[str, str]:
+def _read_toml(path: Path) -> dict[str, str]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:

@@ -44,10 +44,13 @@ class MissingService:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """The state at one moment. `overview` is None while Postgres does not answer, `ends` is None while Kafka does not.
+    """The state at one moment.
 
-    `rates` are records counted per second by source, empty at first. `alarms` is None until the first look at them.
-    `undeclared` are fields of the newest records by source, empty until the first look at them.
+    overview: None while Postgres does not answer
+    ends: the ends of the topics, or None while Kafka does not answer
+    rates: records counted per second, by source. Empty at first
+    alarms: None until they have been read once
+    undeclared: undeclared fields of the newest records, by source. Empty until they have been read once
     """
 
     at: datetime

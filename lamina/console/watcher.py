@@ -53,7 +53,14 @@ RATE_OVER = 10
 
 @dataclass
 class Question(Generic[T]):
-    """A service that is polled. `answer` is its newest one, and `answered` the clock's time of it."""
+    """A question that is asked again and again, in a thread.
+
+    every: seconds between two questions
+    answer: the newest answer
+    answered: the clock's time of that answer
+    refusal: the error of the last question, or None if it was answered
+    asked: set after the first answer or refusal
+    """
 
     ask: Callable[[], T]
     every: float

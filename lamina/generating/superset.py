@@ -1,6 +1,6 @@
 """A bundle for `superset import-dashboards`: the database, a dataset and a chart per view, one dashboard.
 
-Ids are derived from names, so importing another bundle updates the things of the first.
+Ids are derived from names, so importing another bundle updates the objects of the first.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _SAME_EACH_TIME = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Ids:
-    """The ids of one deployment's things in Superset."""
+    """The ids of one deployment's objects in Superset."""
 
     address: Address
 
     def of(self, kind: str, name: str = "") -> str:
-        """The id of a thing of this kind and name."""
+        """The id of the object with this kind and name."""
         place = f"{self.address.server}/{self.address.database}"
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"lamina://{place}/{kind}/{name}"))
 

@@ -79,8 +79,11 @@ def _is_measured(catalog: Catalog, view: View, column: str) -> bool:
             continue
         if output.aggregates:
             return True
-        below = (name.rpartition(".") for name in output.columns)
-        return any(of in view.reads and _is_measured(catalog, catalog.views[of], name) for of, _, name in below)
+        origins = (name.rpartition(".") for name in output.columns)
+        return any(
+            relation in view.reads and _is_measured(catalog, catalog.views[relation], name)
+            for relation, _, name in origins
+        )
     return False
 
 

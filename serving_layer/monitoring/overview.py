@@ -50,7 +50,7 @@ class SourceOverview:
 class Overview:
     """Views, each after those that it reads, and sources by name.
 
-    minutes: of the last hour, oldest first: the seconds since then, and how far each source was behind
+    minutes: the minutes of the last hour, oldest first: seconds ago, and by source the seconds that it was behind
     """
 
     views: tuple[ViewState, ...]
