@@ -100,8 +100,8 @@ def stands_still(connection: Connection, watched: WatchedQuery) -> str | None:
         return f"its speed layer ({state.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
     if topic is None and ages.since_moved > limit:
         return (
-            f"Kafka does not answer for its topic, and no record was counted for {age(ages.since_moved)}: make sure that"
-            " its brokers run"
+            f"Kafka does not answer for its topic, and no record was counted for {age(ages.since_moved)}: make sure"
+            " that its brokers run"
         )
     behind = delays.lag(topic.end, watched.reached) if topic else 0
     if behind and ages.since_moved > limit:
