@@ -21,6 +21,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from interchange.json_text import interval
+from serving_layer.narration import age
 from view_algebra.errors import LaminaError
 
 WIDTH_WITHOUT_TERMINAL = 160
@@ -252,12 +253,8 @@ def seconds(value: float | None) -> str:
     """An age that a person can compare at a glance.
 
     >>> seconds(0.734), seconds(75), seconds(90_000), seconds(None)
-    ('0.7 s', '1 min', '25 h', '')
+    ('0.7 s', '75 s', '25 h', '')
     """
     if value is None:
         return ""
-    if value < 60:
-        return f"{value:.1f} s"
-    if value < 3600:
-        return f"{value // 60:.0f} min"
-    return f"{value // 3600:.0f} h"
+    return f"{value:.1f} s" if value < 60 else age(value)
