@@ -37,7 +37,14 @@ from view_algebra.records.decoding import (
     WITHOUT_ZONE,
 )
 from view_algebra.records.fields import PATTERNS, may_be_numbers
-from view_algebra.records.parsing import BEGINS_AGAIN, COMMA_BEFORE_END, CONTROL, HAS_COMMA, LOOKS_ALONE, MAY_HAVE_COMMA
+from view_algebra.records.parsing import (
+    BEGINS_AGAIN,
+    COMMA_BEFORE_END,
+    CONTROL,
+    HAS_COMMA,
+    MAY_BE_TIME_ALONE,
+    MAY_HAVE_COMMA,
+)
 
 M = 1_000_000
 QUOTED = ['"' + " " * M, '"' * M, '"' + r"\n" * (M // 2), '"9' * (M // 2), '"' + "9" * M, '"' + r"\u0039" * (M // 6)]
@@ -50,7 +57,7 @@ OF_FIELDS = [
     *("9" + " " * M + "x", "\uf8ff9" + "\0" * M + "x", '"' + "\uf8ff9" * (M // 2)),
 ]
 OURS = {
-    LOOKS_ALONE: QUOTED,
+    MAY_BE_TIME_ALONE: QUOTED,
     TIME_ALONE: [" " * M, "\0" * M + "9", "9" * M],
     ESCAPES_NOTHING: ["\\" * M, "\\" * (M + 1) + "%", r"\%" * (M // 2)],
     ZERO: ["\\" * M, "\\" * (M + 1) + "u0000", r"\u000" * (M // 5)],

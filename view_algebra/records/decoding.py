@@ -79,10 +79,12 @@ class _Leaf:
 
     @property
     def name(self) -> str:
+        """The path with dots, without the elements of lists and maps."""
         return ".".join(part for part in self.path if part)
 
     @property
     def group(self) -> Group:
+        """The kind of value, which decides how it is decoded."""
         return {"DECIMAL": "decimals", "BINARY": "bytes"}.get(self.kind.name, "times")  # type: ignore[return-value]
 
 
@@ -93,7 +95,8 @@ class _SharedColumns:
     prefix: str
     leaves: dict[Group, list[_Leaf]] = field(default_factory=lambda: {group: [] for group in GROUPS})
 
-    def take(self, leaf: _Leaf) -> str:
+    def add(self, leaf: _Leaf) -> str:
+        """Adds a scalar. Returns Spark SQL of its decoded value with the reason."""
         leaves = self.leaves[leaf.group]
         leaves.append(leaf)
         return f"get({self.prefix}_{leaf.group}, {len(leaves) - 1})"
@@ -131,7 +134,7 @@ class ColumnDecoding:
         return self.options.encodings
 
     def needed(self, columns: Columns) -> bool:
-        """True if there is something to decode."""
+        """True if a column has to be decoded."""
         return any(self.encodings.decodes_in(kind) for _, kind in columns)
 
     def as_read(self, kind: Type) -> Type:
@@ -198,7 +201,7 @@ class ColumnDecoding:
         if not self.encodings.decodes_in(kind):
             return value
         if self.encodings.decodes(kind):
-            return _typed(slots.take(outer) if slots is not None else self._alone(outer), kind)
+            return _typed(slots.add(outer) if slots is not None else self._alone(outer), kind)
         if kind.name == "STRUCT":
             fields = (f"{spark_text(leaf.path[-1])}, {self._value(leaf, slots)}" for leaf in _fields(outer))
             return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
@@ -229,6 +232,7 @@ class ColumnDecoding:
         return [f"get(filter(transform({values}, {element.value} -> {why}), r -> r IS NOT NULL), 0)"]
 
     def _why(self, outer: _Leaf) -> list[str]:
+        """Expressions of the reason an element could not be decoded, or NULL if it could."""
         if self.encodings.decodes(outer.kind):
             alone = self._alone(outer)
             return [f"{alone}.why", *([self._too_large(outer, alone)] if outer.group == "decimals" else [])]
@@ -237,10 +241,12 @@ class ColumnDecoding:
         return self._why_nested(outer)
 
     def _too_large(self, leaf: _Leaf, decoded: str) -> str:
+        """Spark SQL of the reason that a decoded decimal does not fit its type, or NULL if it fits."""
         missing = f"{decoded}.value IS NOT NULL AND {_typed(decoded, leaf.kind)} IS NULL"
         return f"CASE WHEN {missing} THEN {spark_text(self._wrong(leaf))} END"
 
     def _guesses(self, kind: Type) -> bool:
+        """True for a decimal if no option says whether its texts are base64."""
         return kind.name == "DECIMAL" and self.encodings.decodes(kind) and self.encodings.decimals is None
 
     def _dotted(self, leaves: Sequence[_Leaf]) -> str:
@@ -250,6 +256,7 @@ class ColumnDecoding:
         return f"exists(array({', '.join(texts)}), t -> t RLIKE {spark_text(NOT_BASE64)})" if leaves else "false"
 
     def _alone(self, leaf: _Leaf) -> str:
+        """Spark SQL of the decoded value of one scalar, with the reason."""
         return f"get({self._together(leaf.group, [leaf])}, 0)"
 
     def _together(self, group: Group, leaves: Sequence[_Leaf]) -> str:
@@ -264,6 +271,7 @@ class ColumnDecoding:
         return array
 
     def _leaf(self, leaf: _Leaf) -> str:
+        """Spark SQL of the struct that the steps begin with: the value, and what decoding it needs."""
         name, value = spark_text(leaf.name), leaf.value
         if self.options.empty and leaf.group != "bytes":  # an empty text is zero bytes
             is_empty = f"try_variant_get({value}, '$', 'STRING') RLIKE {spark_text(EMPTY)}"
@@ -295,18 +303,20 @@ class ColumnDecoding:
         return f"{micros}BD" if micros else "NULL"
 
     def _wrong(self, leaf: _Leaf) -> str:
-        wanted = f"{'' if self.options.nulls else WRONG}{leaf.name} is no {(leaf.declared or leaf.kind).spark}"
+        """The reason that a value could not be decoded."""
+        reason = f"{'' if self.options.nulls else WRONG}{leaf.name} is no {(leaf.declared or leaf.kind).spark}"
         if leaf.group == "times":
-            return wanted
+            return reason
         mode = "decimal.handling.mode" if leaf.group == "decimals" else "binary.handling.mode"
         setting = self.encodings.decimals if leaf.group == "decimals" else self.encodings.binaries
         if setting is None:
-            return f"{wanted} for certain: set {mode} in OPTIONS to that of the connector"
-        return f"{wanted} as Debezium writes one with {mode} '{setting}'"
+            return f"{reason} for certain: set {mode} in OPTIONS to that of the connector"
+        return f"{reason} as Debezium writes one with {mode} '{setting}'"
 
     # times
 
     def _times(self) -> Sequence[str]:
+        """Steps for a number in the unit of its schema or its column, or for a text."""
         named = " ".join(f"WHEN '{name}' THEN {factor}BD" for name, factor in SEMANTIC.items())
         schema_unit = f"CASE f.schema.name {named} END"
         typed = _step("v name kind wrong schema unit", told=_TOLD)
@@ -332,6 +342,7 @@ class ColumnDecoding:
         return f"CASE WHEN {within} THEN timestamp_micros(CAST({micros} AS BIGINT)) END"
 
     def _text_as_time(self) -> str:
+        """Spark SQL of the time of a text, or NULL for digits alone and for a time of day without the day."""
         day = local = "f.text"
         if self.encodings.of_connector:  # writes `2024-05-01Z`, and local times with Z in mode isostring
             local = "rtrim('Z', f.text)"
@@ -408,6 +419,7 @@ class ColumnDecoding:
     # bytes
 
     def _bytes(self) -> Sequence[str]:
+        """Steps for a text in the connector's encoding, in which a placeholder may stand unencoded."""
         stated = self.encodings.binaries
         base64 = "CASE WHEN length(f.text) % 4 = 0 THEN try_to_binary(f.text, 'base64') END"
         safe = "translate(f.text, '-_', '+/')"
@@ -447,6 +459,7 @@ def _midnight(day: str) -> str:
 
 
 def _within(time: str) -> str:
+    """A time, or NULL outside the calendar."""
     first, last = CALENDAR["TIMESTAMP"]
     return f"CASE WHEN {time} BETWEEN {first} AND {last} THEN {time} END"
 
@@ -487,7 +500,9 @@ _CHANGE_TIME = re.compile(r"__(?:source_)?ts_(ms|us|ns)$")
 WRONG = "a field has the wrong type: "
 """Prefix of the reason if a record is bad because of its fields.
 
-Reasons are in the texts of a source, so other words would make a new version of every view.
+The words of this module's, `fields.py`'s, `parsing.py`'s and `debezium.py`'s reasons are part of a source's `parse`
+text, so of the fingerprints of all its views. Better words would make a new version of every view, so clipped ones such
+as "i is no INT" stay.
 """
 
 TIME_OF_DAY = "a field holds a time of day without the day"

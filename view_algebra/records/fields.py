@@ -74,26 +74,33 @@ NUMERIC_KEYS: Mapping[str, str] = {
 MARK = "\uf8ff"
 """The mark before a number that is read as a text."""
 _IN_TEXT = "t"
-"""The letter after a mark that stands for no number: the text looks like an object."""
+"""The letter after the mark of a text that looks like an object or a list."""
 
-# The tokens of JSON as Spark's reader takes it. No quantifier gives characters back, so a long text takes linear time.
+# Tokens of JSON, as Spark's reader accepts it. No quantifier gives characters back, so a long text takes linear time.
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
+"""A text in double quotes."""
 _QUOTED = r"'(?:[^'\\]++|\\.)*+'"
+"""A text in single quotes."""
 _LITERAL = "[+-]?(?:NaN|INF|Infinity)"
+"""A number without digits."""
 _NUMBER = rf"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|{_LITERAL})(?=[ \t\r\n,\]}}])"
+"""A number, whose value ends with it."""
 
-# Places for marks: numbers, texts that look like objects, and marks that a text has itself. `\G` begins where the match
-# before it ended.
+# Places for marks. `\G` begins where the previous match ended.
 _NUMBERS = rf"""\G((?:[^"'0-9NI+-]++|{_STRING}|{_QUOTED}|[+-](?![0-9NI]))*+)({_NUMBER})"""
+"""The JSON up to the next number, and the number."""
 _OBJECTS_IN_TEXTS = (
     rf"""\G((?:[^"']++|{_QUOTED}|{_STRING}(?=[ \t\r\n]*+:)|(?!"[ \t\r\n]*+[\[{{]){_STRING})*+)"((?:[^"\\]++|\\.)*+)\""""
 )
+"""The JSON up to the next text that begins like an object or a list, and this text. Names of fields are skipped."""
 _OWN_MARKS = rf"(?<!\\)((?:\\\\)*+)(?:\\u[fF]8[fF][fF]|{MARK})"
+"""A mark that the producer wrote, perhaps as an escape, after the escaped backslashes before it."""
 
 _MARKS = (
     rf'^{MARK}(?=-?[0-9])|(?:^|(?<=")){MARK}(?={_LITERAL}(?:"|$))'
     rf'|"{MARK}(-?[0-9][^"]*+)"|{MARK}(?:{_IN_TEXT}|({MARK}))'
 )
+"""A mark to remove: of a number alone, of a number in JSON with its quotes, of a text, or one of two."""
 
 _ZERO = r"-0[ \t\r\n,\]}]"
 """The number -0, which loses its sign in a STRING."""
@@ -116,30 +123,40 @@ LONG_DOUBLE = r"[:\[,][ \t\r\n]*+-?(?:[0-9.]{39}|[0-9.]{16,}+[eE])"
 _SPACE = r"[\x00-\x20]*+"
 """The characters that Spark's CAST strips from both ends of a text."""
 
-# Texts of whole numbers, and the whole numbers among those of decimals.
+# Texts of numbers and booleans, as Spark's reader and CAST accept them.
 _WHOLE = (
     rf"^{MARK}?{_SPACE}([+-]?[0-9]{{1,20}}(?=\.0*+{_SPACE}$|{_SPACE}$)"
     rf"|[+-]?[0-9]{{1,18}}(?:\.[0-9]{{1,9}})?[eE](?:\+?[0-9]{{1,2}}|-[0-9])(?={_SPACE}$))"
 )
+"""The text of a whole number, also with zeros after a point or with an exponent."""
 _IS_WHOLE = r"^(-?[0-9]++)(?:\.0++|(?<=^0)E-18)$"
+"""The text of a DECIMAL(38, 18) that is a whole number."""
 THOUSANDS = r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})++\.[0-9]*+|(?:,[0-9]{3}){2,}+)"
 """A number whose commas can only separate thousands: a point follows them, or there are at least two."""
 
-# Texts of decimals, doubles and booleans, as Spark's reader and CAST take them.
 _DIGITS = r"(?:\p{Nd}++\.?\p{Nd}*+|\.\p{Nd}++)(?:[eE][+-]?\p{Nd}{1,3})?"
+"""A decimal without a sign, in the digits of any script."""
 _DECIMAL = rf"^{MARK}?(?!.{{1001}}){_SPACE}([+-]?{_DIGITS}|{THOUSANDS}){_SPACE}$"
+"""The text of a decimal, of at most 1,000 characters, also with commas between thousands."""
 _DOUBLE = (
     rf'^{MARK}?"?{_SPACE}([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{{1,5}})?'
     rf'|(?i:NaN|[+-]?Inf(?:inity)?)){_SPACE}"?$'
 )
+"""The text of a double, also in the quotes that it has in JSON."""
 _TRUE, _FALSE = (rf"(?i)^{MARK}?{_SPACE}(?:{word}){_SPACE}$" for word in ("true|1", "false|0"))
+"""The texts of true, and those of false."""
 
-# Texts that CAST would take in another meaning: numbers as times, no value as an empty list, words as base 64.
+# Texts to which CAST or Spark's reader would give another meaning.
 _NO_TIME = rf"^{MARK}|{TIME_ALONE}|{DIGITS_ALONE}"
+"""A text that is not a time: a number, a time of day without the day, or digits alone."""
 _WITHOUT_ZONE = rf"^{_SPACE}[+-]?[0-9]++(?:-[0-9]++)*+(?:[T ][0-9:.]*+)?{_SPACE}$"
+"""A time without a zone."""
 _NOTHING = rf"^\[[ \t\r\n]*+\]$|{EMPTY}"
+"""`[]` or an empty text, which may mean that there is no object."""
 _NO_BASE64 = rf"^{MARK}|^(?i:NaN|[+-]?Inf(?:inity)?)$"
+"""A value that is not base64 for certain: a number, NaN or an infinity."""
 _IS_NUMBER, _IS_NESTED = rf"^{MARK}-?[0-9]", r"^[{\[]"
+"""A marked number, and the JSON of an object or a list."""
 
 PATTERNS = (
     *(FRACTION, REWRITTEN, _NUMBERS, _OBJECTS_IN_TEXTS, _OWN_MARKS, _MARKS, _WHOLE, _IS_WHOLE, _DECIMAL, _DOUBLE),
@@ -198,6 +215,7 @@ def _conditions(columns: Columns, read: str, condition: Callable[[str, Type], st
 
 
 def _inside(value: str, kind: Type, condition: Callable[[str, Type], str], depth: int = 0) -> str:
+    """The condition that `condition` holds for a scalar inside a value. Empty if it never does."""
     if kind.name == "STRUCT":
         parts = (_inside(f"{value}.{spark_name(name)}", part, condition, depth) for name, part in kind.fields)
         conditions = [part for part in parts if part]
@@ -210,6 +228,7 @@ def _inside(value: str, kind: Type, condition: Callable[[str, Type], str], depth
 
 
 def _is_rewritten(value: str) -> str:
+    """The condition that Spark's reader may have made a text from a number or an object, its cheap part first."""
     begins = " OR ".join([f"{value} < ':'", f"{value} BETWEEN '[' AND '\\\\'", f"{value} BETWEEN '{{' AND '|'"])
     return f"(({begins}) AND {value} RLIKE {spark_text(REWRITTEN)})"
 
@@ -305,6 +324,7 @@ class SecondReading:
 
 
 def _listed(begins: str, reasons: Sequence[str]) -> str:
+    """Spark SQL of the reasons after a prefix, or NULL if all are NULL. Empty without reasons."""
     return f"{spark_text(begins)} || nullif(concat_ws(', ', {', '.join(reasons)}), '')" if reasons else ""
 
 
@@ -317,7 +337,7 @@ def _why(path: str, text: str, value: str, kind: Type, options: FieldOptions) ->
     if options.encodings.decodes(kind):
         return "CAST(NULL AS STRING)"
     empty = f" AND NOT {text} RLIKE {spark_text(EMPTY)}" if options.empty and kind != STRING else ""
-    reason = _reason(path, kind)
+    reason = _wrong_type(path, kind)
     if kind.numeric and _may_be_base64(options):
         mode = options.encodings.decimals
         unsure = "for certain: set decimal.handling.mode in OPTIONS to that of the connector"
@@ -332,7 +352,8 @@ def _why(path: str, text: str, value: str, kind: Type, options: FieldOptions) ->
     return f"CASE WHEN {text} IS NOT NULL AND {value} IS NULL{empty} THEN {reason} END"
 
 
-def _reason(path: str, kind: Type) -> str:
+def _wrong_type(path: str, kind: Type) -> str:
+    """The reason that a field has another type. `WRONG` says why its words stay."""
     return spark_text(f"{path} is no {kind.spark}")
 
 
@@ -389,6 +410,7 @@ def _variant(text: str) -> str:
 
 
 def _scalar(text: str, kind: Type) -> str:
+    """Spark SQL of a boolean, a double or a whole number from its text."""
     if kind.name == "BOOLEAN":
         true, false = (spark_text(form) for form in (_TRUE, _FALSE))
         return f"CASE WHEN {text} RLIKE {true} THEN true WHEN {text} RLIKE {false} THEN false END"
@@ -399,6 +421,7 @@ def _scalar(text: str, kind: Type) -> str:
 
 
 def _time(text: str, first: str | None, kind: Type, options: FieldOptions) -> str:
+    """Spark SQL of a time from its text, or as Spark's reader read it first."""
     local = text
     if kind.name == "TIMESTAMP_NTZ":  # a cast would ignore the zone
         local = f"CASE WHEN {text} RLIKE {spark_text(_WITHOUT_ZONE)} THEN {text} END"
@@ -409,6 +432,7 @@ def _time(text: str, first: str | None, kind: Type, options: FieldOptions) -> st
 
 
 def _struct(path: str, text: str, first: str | None, kind: Type, options: FieldOptions, depth: int) -> str:
+    """Spark SQL of a struct, field by field. An unreadable field is NULL."""
     raw, value = f"r{depth}", f"w{depth}"
     read, fields, reasons = [], [], []
     for name, part in kind.fields:
@@ -427,7 +451,7 @@ def _struct(path: str, text: str, first: str | None, kind: Type, options: FieldO
             'v', CASE WHEN {raw} IS NOT NULL THEN named_struct({", ".join(fields)}) END,
             'why', CASE
               WHEN {raw} IS NOT NULL THEN nullif(concat_ws(', ', {", ".join(reasons)}), '')
-              WHEN {_is_there(text, options)} THEN {_reason(path, kind)}
+              WHEN {_is_there(text, options)} THEN {_wrong_type(path, kind)}
             END
           )), 1)
         ), 1)"""
@@ -458,14 +482,14 @@ def _listing(path: str, text: str, _: str | None, kind: Type, options: FieldOpti
           {raw} -> element_at(transform(array({in_each.format(raw, e, inner)}), {value} -> named_struct(
             'v', {whole},
             'why', CASE
-              WHEN {raw} IS NOT NULL AND {wrong} OR {raw} IS NULL AND {_is_there(text, options, is_map)}
-              THEN {_reason(path, kind)}
+              WHEN {raw} IS NOT NULL AND {wrong} OR {raw} IS NULL AND {_is_there(text, options, is_object=is_map)}
+              THEN {_wrong_type(path, kind)}
             END
           )), 1)
         ), 1)"""
 
 
-def _is_there(text: str, options: FieldOptions, is_object: bool = True) -> str:
+def _is_there(text: str, options: FieldOptions, *, is_object: bool = True) -> str:
     """The condition that a field that should be an object or a list has a value. `[]` and '' may mean NULL."""
     if not options.empty:
         return f"{text} IS NOT NULL"
@@ -473,15 +497,16 @@ def _is_there(text: str, options: FieldOptions, is_object: bool = True) -> str:
 
 
 _QUOTED_DIGITS = r"""["'][\x00-\x20]*+[+-]?(?:[0-9]{1,3}|[0-9]{5,})[\x00-\x20]*+["']"""
+"""A text of digits in JSON, which may be a number in any unit. Four digits are a year."""
 
 ESCAPED = r"\\u00[2-7]"
-"""A needlessly escaped letter or digit in JSON, which names and texts may contain."""
+"""A letter or digit as an escape in JSON. A name or a text with one may hide what the other patterns look for."""
 
 
 def may_be_numbers(scalars: Sequence[str], nested: Sequence[str]) -> str:
     """The regular expression of JSON in which one of these fields may be a number, or a text of digits.
 
-    nested: fields with times in a list or a map, which always match.
+    nested: fields with times in a list or a map. Any list or map in them matches.
     """
     patterns = [ESCAPED]
     if scalars:
@@ -536,9 +561,11 @@ def _looks(columns: Columns, struct: str) -> Iterator[str]:
 
 
 _AFTER_DAYS = "date_from_unix_date(1000)"
+"""The day after the last one that Spark reads from a text of up to three digits."""
 
 
 def _has_times(kind: Type) -> bool:
+    """True for a type of times, or a type that contains one."""
     inner = (*(field for _, field in kind.fields), kind.element)
     return kind.name in CALENDAR or any(_has_times(part) for part in inner if part is not None)
 
@@ -551,6 +578,7 @@ def _as_json(kind: Type) -> Type:
 
 
 def _time_reason(value: str, kind: Type, path: tuple[str, ...]) -> str:
+    """Spark SQL of the reason that a time inside a value is a number or a text of digits, else NULL."""
     name = ".".join(part for part in path if part)
     if kind.name in CALENDAR:
         value_type = f"schema_of_variant({value})"

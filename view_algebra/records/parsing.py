@@ -65,19 +65,19 @@ PSEUDO_COLUMNS = (
     ("kafka_key", BINARY),
     ("kafka_headers", Type("ARRAY", element=Type("STRUCT", fields=(("key", STRING), ("value", BINARY))))),
 )
-"""Columns of every record besides the declared ones."""
+"""Columns that every record has in addition to the declared ones."""
 
 TABLE_COLUMNS = ((LOG_TIME, TIMESTAMP),)
 """Further columns of every record of a table, which depend on the records below it."""
 
-LOOKS_ALONE = r"""["'](?:\s|\\[a-z])*+(?:T[0-9]|[0-9]{1,2}:)|\\u00"""
+MAY_BE_TIME_ALONE = r"""["'](?:\s|\\[a-z])*+(?:T[0-9]|[0-9]{1,2}:)|\\u00"""
 """A JSON text that begins with a time of day, or may do so because characters are escaped.
 
 The group repeats with the possessive `*+`: with `*`, Java recurses for every space and overflows at about 6,000.
 """
 
 BEGINS_AGAIN = r"\}[ \t\r\n]*+,?[ \t\r\n]*+\{"
-"""Text that may separate two top-level objects. In a list or a text it does not."""
+"""Text that may separate two top-level objects, or stand in a list or a text."""
 
 BYTE_ORDER_MARK = "a byte order mark stands before the object: let the producer leave it out"
 """The reason a value that begins with the mark is not a record."""
@@ -86,7 +86,7 @@ MAY_HAVE_COMMA = r"""["'][+-]?(?:[\p{Nd}.]++,|,++[\p{Nd}.])|\\u00(?:2[bBcCdDeE]|
 """A JSON text that may be a number with a comma: Spark drops commas and reads `"12,50"` as 1250."""
 
 HAS_COMMA = rf"""[:\[,]"(?!{THOUSANDS}")[+-]?[\p{{Nd}}.]*+,[^"]*+"(?!:)"""
-"""Such a number, in Spark's JSON of texts only, whose commas may not separate thousands."""
+"""A number with a comma that does not separate thousands, in JSON that Spark wrote of texts only."""
 
 CONTROL = r"[\x00-\x1f]"
 """A character that a JSON text must escape."""
@@ -211,6 +211,7 @@ def _raw_records(row: _Row, direct: Sequence[str]) -> tuple[str, str]:
 
 
 def _read_as(columns: Columns, decoding: ColumnDecoding) -> list[tuple[str, Type]]:
+    """The columns with the types that Spark's reader reads them as."""
     return [(name, _as_read(kind, decoding)) for name, kind in columns]
 
 
@@ -241,6 +242,7 @@ def _loses(columns: Columns, read: str, text: str, row: _Row, *, from_variant: b
 
 
 def _again(columns: Columns, row: _Row) -> str:
+    """Spark SQL of the second reading of a record."""
     again = SecondReading(
         "kafka_read", row.marked, columns, row.options, lambda kind: _as_read(kind, row.decoding), row.needed
     )
@@ -266,7 +268,13 @@ def _within_calendar(time: str) -> str:
 
 @dataclass(frozen=True)
 class _Row:
-    """The needs of reading a record's fields: key, options, further columns, and the SQL of its value."""
+    """The record of a source, as Spark SQL reads it.
+
+    key: a table's PRIMARY KEY
+    options: the source's options for reading fields
+    also: the columns besides the key without which a record is bad
+    values: the SQL of values in another format
+    """
 
     key: PrimaryKey | None
     options: FieldOptions
@@ -337,6 +345,7 @@ class _Row:
 
 
 def _as_read(kind: Type, decoding: ColumnDecoding) -> Type:
+    """The type that Spark's reader reads a column as."""
     return decoding.as_read(mapped(kind, _without_tinyint))
 
 
@@ -441,6 +450,7 @@ def _moved_from(columns: Columns, key: PrimaryKey) -> str:
 
 
 def _key_value(name: str, kind: Type, key: PrimaryKey) -> str:
+    """A column of the PRIMARY KEY, from the value alone if Kafka's key is not read."""
     return _declared(name, kind) if key.format == "none" else _value_or_key(name, kind)
 
 
@@ -496,6 +506,7 @@ def _as_texts(columns: Columns, text: str, options: FieldOptions) -> str:
 
 
 def _errors(columns: Columns, row: _Row) -> str:
+    """The branches of the CASE of a record's error. The first one that holds gives the reason."""
     key, text, options = row.key, row.text, row.options
     is_bad = f"parsed.{CORRUPT} IS NOT NULL"
     if options.nulls:
@@ -556,6 +567,7 @@ def _undecoded(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
 
 
 def _has_zero(text: str, struct: str) -> str:
+    """The condition that a text in a struct holds U+0000, its cheap part first."""
     return f"contains({text}, '\\\\u0000') AND contains(CAST({struct} AS STRING), '\\u0000')"
 
 
@@ -590,6 +602,7 @@ def _without_value(columns: Columns, row: _Row) -> str:
 
 
 def _no_change(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
+    """Conditions and reasons for change events that do not change a row."""
     if not row.encodings.changes:
         return ()
     return debezium.errors(_not_deleting(columns, row.key)) if row.key is not None else debezium.STREAM_ERRORS
@@ -628,6 +641,7 @@ def _next_to_schema(columns: Columns, key: PrimaryKey, text: str) -> tuple[str, 
 
 
 def _described(columns: Columns, key: PrimaryKey) -> str:
+    """The format and the types of a key, for a reason."""
     kinds = ", ".join(f"{name} {kind.spark}" for name, kind in key.within(columns))
     return f"{_FORMATS.get(key.format, key.format)} of {kinds}"
 
@@ -671,11 +685,11 @@ def _time_alone(columns: Columns, text: str, struct: str, options: FieldOptions)
             certain.append(f"{_field('texts', path)} RLIKE {_text(TIME_ALONE)}")
         elif mapped(kind, _times_as_text) != kind:
             near.append("true")
-            certain.append(f"to_json({_field('texts', path)}) RLIKE {_text(LOOKS_ALONE)}")
+            certain.append(f"to_json({_field('texts', path)}) RLIKE {_text(MAY_BE_TIME_ALONE)}")
     if not near:
         return ""
     return (
-        f"({' OR '.join(near)}) AND {text} RLIKE {_text(LOOKS_ALONE)}"
+        f"({' OR '.join(near)}) AND {text} RLIKE {_text(MAY_BE_TIME_ALONE)}"
         f" AND exists(array({_as_texts(columns, text, options)}), texts -> {' OR '.join(certain)})"
     )
 
