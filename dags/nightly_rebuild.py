@@ -69,8 +69,18 @@ def applications(printed: str) -> list[dict[str, Any]]:
     sealed = json.loads(printed)
     if not sealed["views"]:
         raise AirflowSkipException("no view is due tonight")
-    count = min(int(os.environ.get("LAMINA_REBUILD_APPLICATIONS") or 1), len(sealed["views"]))
-    return [{**sealed, "views": sealed["views"][number::count]} for number in range(count)]
+    count = int(os.environ.get("LAMINA_REBUILD_APPLICATIONS") or 1)
+    return [{**sealed, "views": views} for views in shares(sealed["views"], count)]
+
+
+def shares(views: list[str], count: int) -> list[list[str]]:
+    """The views, dealt to this many applications: to at least one, and to none without a view.
+
+    >>> shares(["customers", "revenue", "visits"], 2), shares(["revenue"], 0), shares(["revenue"], 5)
+    ([['customers', 'visits'], ['revenue']], [['revenue']], [['revenue']])
+    """
+    count = max(1, min(count, len(views)))
+    return [views[number::count] for number in range(count)]
 
 
 def one_by_one(printed: str) -> list[dict[str, Any]]:
