@@ -7,7 +7,8 @@ import random
 
 from tests.laws.engines import Engines, same
 from view_algebra import compile_catalog
-from view_algebra.language.regexes import decides, endless, finds
+from view_algebra.language.endless_regexes import endless
+from view_algebra.language.regexes import decides, finds
 
 LETTERS = "ab1-_ \n\r\té😀\u0085\u2028"
 CLASSES = (*(f"\\{letter}" for letter in "dwsDWS-"), ".", "[ab]", "[^a]", "[a-z1]", r"[^\w-]", r"[\s\d]", "[^\n]")

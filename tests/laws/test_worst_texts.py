@@ -12,6 +12,7 @@ from tests.laws.engines import Engines
 from view_algebra import Catalog, compile_catalog
 from view_algebra.engines.spark import constant
 from view_algebra.formats import without_schema as csv
+from view_algebra.language.endless_regexes import endless
 from view_algebra.language.expressions import Constant
 from view_algebra.language.limits import (
     BARE_AND_LONG,
@@ -25,7 +26,6 @@ from view_algebra.language.limits import (
     may_be_long,
 )
 from view_algebra.language.quoting import spark_text
-from view_algebra.language.regexes import endless
 from view_algebra.language.types import STRING
 from view_algebra.records.decoding import (
     BASE64_OF_DECIMAL,

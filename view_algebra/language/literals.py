@@ -18,8 +18,9 @@ from itertools import accumulate, pairwise, zip_longest
 from operator import add, mul, sub, truediv
 from zoneinfo import available_timezones
 
+from view_algebra.language.endless_regexes import endless
 from view_algebra.language.expressions import Call, Constant, Expr
-from view_algebra.language.regexes import decides, endless, finds
+from view_algebra.language.regexes import decides, finds
 from view_algebra.language.types import BIGINT, BITS, BOOLEAN, DOUBLE, INT, STRING, Type, schema
 
 _SIGN = re.compile(r"\\.|.", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Reads Java's regular expressions, translates them to Postgres, and finds the slow ones.
+"""Reads Java's regular expressions and translates them to Postgres.
 
 Java tries the paths through an expression one after the other. Postgres takes the longest match. They agree on whether
 there is a match. They agree on the match itself if no two positions of an expression compete for a character, by
@@ -7,13 +7,8 @@ One-Unambiguous Regular Languages, 1998): a text has only one path through it, a
 continues, ends where the longest match ends. An expression whose matches might differ has no translation, and neither
 has one with a look-around or a reference to a group.
 
-Java recurses once for every round of a group that it may have to match differently, so a long text overflows a stack of
-any size. If a group can match the same text in several ways, Java tries them all, which takes exponential time. A
-possessive repetition (`*+`) does neither, nor does a character class. The remaining cost is polynomial in the text's
-length: `.*a.*b` may look at every pair of positions of a text.
-
-Sources: docs.oracle.com, java.util.regex.Pattern. OpenJDK 17 and 21, the same class (Loop, GroupCurly,
-CharPropertyGreedy). postgresql.org, POSIX Regular Expressions.
+Sources: docs.oracle.com, java.util.regex.Pattern. OpenJDK 17 and 21, the same class. postgresql.org, POSIX Regular
+Expressions.
 """
 
 from __future__ import annotations
@@ -23,7 +18,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations, pairwise
-from math import prod
 
 MOST_TIMES = 255
 """Most repetitions in Postgres' syntax."""
@@ -102,7 +96,7 @@ def read_java(java: str) -> Expression | None:
 
 _SIGN = re.compile(r"\(\?:|\(\?<[a-zA-Z][a-zA-Z0-9]*>|\\.|.", re.DOTALL)
 _COUNT = re.compile(r"\{(\d{1,3})(,(\d{1,3})?)?\}|[*+?]", re.ASCII)
-COUNTS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+COUNTS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 @dataclass
@@ -414,7 +408,7 @@ def replacement(java: str) -> str:
     return re.sub(r"\$(\d)", lambda match: "\\&" if match[1] == "0" else f"\\{match[1]}", java)
 
 
-# How Postgres writes it
+# The text for Postgres
 
 
 def _options(group: Group) -> str:
@@ -455,193 +449,3 @@ def _escaped(point: int) -> str:
     if 32 <= point < 127:
         return f"\\{letter}"
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
-
-
-_ROUNDS = 1_000
-"""Most rounds of a group in which Java may recurse: they take a twentieth of a thread's stack."""
-_WAYS = 1_000_000
-"""Most paths through the rounds of a group that may be tried at one position of a text."""
-_LONG = 1_000
-"""Rounds that represent any number of them when paths are counted."""
-
-
-@dataclass(frozen=True)
-class _Letter:
-    """One character, or a position between two. The flag is True if every such character is one unit of UTF-16."""
-
-    plain: bool
-
-
-@dataclass(frozen=True)
-class _Repeated:
-    part: _Part
-    least: int
-    most: int | None
-    possessive: bool
-    text: str
-    sign: str
-
-
-@dataclass(frozen=True)
-class _Group:
-    options: tuple[tuple[_Part, ...], ...]
-    atomic: bool
-    """True if it never backtracks after it has matched."""
-
-
-_Part = _Letter | _Repeated | _Group
-
-
-@dataclass(frozen=True)
-class EndlessRepetition:
-    """A refused repetition, and its replacement."""
-
-    text: str
-    instead: str
-
-
-def endless(java: str) -> EndlessRepetition | None:
-    r"""The first repetition that some text makes endless, or None if there is none.
-
-    >>> endless(r"^(a|b)*$")
-    EndlessRepetition(text='(a|b)*', instead='[ab]*')
-    >>> endless(r"(\w+\s?)*\.")
-    EndlessRepetition(text='(\\w+\\s?)*', instead='(\\w+\\s?)*+')
-    >>> endless(r"([0-9]{1,3}\.){3}[0-9]+"), endless(r"(?:\w+\s?)*+\."), endless(r"[ab]*")
-    (None, None, None)
-    """
-    return _endless_in_options(_Structure(java).options())
-
-
-def _endless_in_options(options: tuple[tuple[_Part, ...], ...]) -> EndlessRepetition | None:
-    return next((first for parts in options for part in parts if (first := _endless_in(part))), None)
-
-
-def _endless_in(part: _Part) -> EndlessRepetition | None:
-    match part:
-        case _Group():
-            return _endless_in_options(part.options)
-        case _Repeated():
-            return _endless_in(part.part) or (None if _ends(part) else EndlessRepetition(part.text, _instead(part)))
-    return None
-
-
-def _ends(repeated: _Repeated) -> bool:
-    """True if Java runs all rounds in a loop, or recurses and backtracks within bounds."""
-    if repeated.possessive or repeated.most in (0, 1) or isinstance(repeated.part, _Letter):
-        return True
-    if repeated.most is None:
-        return _is_plain(repeated.part)
-    return _rounds(repeated) <= _ROUNDS and (_ways(repeated) <= _WAYS or one_way(repeated.text))
-
-
-def _is_plain(part: _Part) -> bool:
-    """True if it has one width and one path."""
-    match part:
-        case _Letter():
-            return part.plain
-        case _Repeated():
-            return part.least == part.most and _is_plain(part.part)
-    return len(part.options) == 1 and all(map(_is_plain, part.options[0]))
-
-
-def _rounds(part: _Part) -> int:
-    """Java's approximate depth of recursion in a part. A character does not count."""
-    match part:
-        case _Group():
-            return max((sum(map(_rounds, parts)) for parts in part.options), default=0)
-        case _Repeated() if not isinstance(part.part, _Letter):
-            return 0 if part.most is None else part.most * (1 + _rounds(part.part))
-    return 0
-
-
-def _ways(part: _Part) -> int:
-    """An approximate upper bound of the paths through a part."""
-    match part:
-        case _Group():
-            return 1 if part.atomic else sum(prod(map(_ways, parts)) for parts in part.options)
-        case _Repeated():
-            rounds = _LONG if part.most is None else part.most
-            inside = 1 if part.possessive else min(_ways(part.part), 2 * _WAYS)
-            lengths = 1 if part.possessive else rounds - part.least + 1
-            return lengths * (min(inside**rounds, 2 * _WAYS) if inside > 1 else 1)
-    return 1
-
-
-def _instead(repeated: _Repeated) -> str:
-    """The repetition with a character class, or made possessive."""
-    bare = repeated.text.removesuffix(repeated.sign)
-    if letters := _ONE_OF.fullmatch(bare):
-        return f"[{''.join(letter.strip('[]') for letter in letters[1].split('|'))}]{repeated.sign}"
-    return bare + repeated.sign.rstrip("?") + "+"
-
-
-_OPTION = r"(?:[\w ,;:/@#%&=~<>\"'!-]|\\[dws.tnrf\\|(){}*+?$^-]|\[[^\]\[^\\&][^\]\[\\&|]*\])"
-_ONE_OF = re.compile(rf"\((?:\?:)?({_OPTION}(?:\|{_OPTION})*)\)")
-"""A group of options that are all one character or a character class."""
-
-_OPENS = re.compile(r"\((?:\?(?:<?[=!]|>|<[a-zA-Z][a-zA-Z0-9]*>|[a-zA-Z-]*:))?")
-_SWITCH = re.compile(r"\(\?[a-zA-Z-]+\)")
-_REPETITION = re.compile(r"(?:\{(\d+)(,(\d*))?\}|([*+?]))([?+]?)", re.ASCII)
-_OFTEN: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_WIDE = frozenset(r".") | {rf"\{sign}" for sign in "DSWHVNPRXX"}
-"""Signs whose characters take one or two units of UTF-16."""
-
-
-class _Structure:
-    """Reads the structure of an expression that Java and Python accept, and ignores everything else in it."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
-
-    def options(self) -> tuple[tuple[_Part, ...], ...]:
-        """Reads the options between | up to the end of a group."""
-        options: list[tuple[_Part, ...]] = []
-        parts: list[_Part] = []
-        while self.at < len(self.text) and self.text[self.at] != ")":
-            if self.text[self.at] == "|":
-                self.at += 1
-                options, parts = [*options, tuple(parts)], []
-            else:
-                start = self.at
-                parts.append(self._repeated(self._part(), start))
-        return (*options, tuple(parts))
-
-    def _part(self) -> _Part:
-        if switch := _SWITCH.match(self.text, self.at):
-            self.at = switch.end()
-            return _Letter(plain=True)
-        if opens := _OPENS.match(self.text, self.at):
-            self.at = opens.end()
-            options = self.options()
-            self.at += 1
-            return _Group(options, atomic=opens[0] in ("(?>", "(?=", "(?!", "(?<=", "(?<!"))
-        if self.text[self.at] == "[":
-            return self._class()
-        sign = self.text[self.at : self.at + (2 if self.text[self.at] == "\\" else 1)]
-        self.at += len(sign)
-        return _Letter(plain=sign not in _WIDE and max(sign) < "\U00010000")
-
-    def _class(self) -> _Letter:
-        """Reads a class. A nested class, which only Java knows, ends it as in Python."""
-        start = self.at
-        self.at += 2 if self.text.startswith("[^", self.at) else 1
-        self.at += self.text.startswith("]", self.at)
-        while self.at < len(self.text) and self.text[self.at] != "]":
-            self.at += 2 if self.text[self.at] == "\\" else 1
-        self.at += 1
-        inside = self.text[start + 1 : self.at - 1]
-        wide = any(sign in inside for sign in _WIDE if sign != ".") or max(inside, default="") > "\uffff"
-        return _Letter(plain=not wide and not inside.startswith("^"))
-
-    def _repeated(self, part: _Part, start: int) -> _Part:
-        count = _REPETITION.match(self.text, self.at)
-        if count is None:
-            return part
-        self.at = count.end()
-        if count[4]:
-            least, most = _OFTEN[count[4]]
-        else:
-            least = int(count[1])
-            most = least if count[2] is None else (int(count[3]) if count[3] else None)
-        return _Repeated(part, least, most, count[5] == "+", self.text[start : self.at], count[0])
