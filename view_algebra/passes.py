@@ -25,6 +25,7 @@ from view_algebra.language.aggregates import ADDITIVE, COUNTS, MOMENTS
 from view_algebra.language.expressions import Aggregate, Call, Query, Read, Select, Stream
 from view_algebra.language.lengths import as_numbers
 from view_algebra.language.limits import without_infinities
+from view_algebra.language.quoting import LONGEST_POSTGRES_NAME
 from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, renamed, walk
@@ -276,8 +277,8 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
             raise Wrong(place, f"two columns are named {name}", way_out)
         if name in SYSTEM_COLUMNS:
             raise Wrong(place, f"Postgres has a column {name} of its own in every table", "Write … AS another_name.")
-        if len(name.encode()) > 63:
-            raise Wrong(place, f"{name} is longer than 63 bytes", "Choose a shorter name.")
+        if len(name.encode()) > LONGEST_POSTGRES_NAME:
+            raise Wrong(place, f"{name} is longer than {LONGEST_POSTGRES_NAME} bytes", "Choose a shorter name.")
         seen.add(name.lower())
     return renamed(query, names)
 

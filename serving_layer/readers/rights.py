@@ -19,10 +19,7 @@ from serving_layer.postgres.cells import run
 from serving_layer.postgres.database import Database, PostgresError, is_lock_timeout
 from serving_layer.readers.analyst_limits import CONNECTIONS_OF_A_PERSON, Limits
 from view_algebra.errors import LaminaError
-from view_algebra.language.quoting import quoted
-
-LONGEST_NAME = 63
-"""Bytes of a role's name. Postgres cuts longer ones."""
+from view_algebra.language.quoting import LONGEST_POSTGRES_NAME, quoted
 
 OF_THE_ROLE: Mapping[str, str] = {"default_transaction_read_only": "on"}
 """The only settings with which a session of `analyst` begins in our database."""
@@ -132,7 +129,7 @@ def make_login(connection: Connection, name: str, analyst: str, password: str, c
         ),
         {"name": name, "analyst": analyst},
     ).scalar()
-    if is_other or name.startswith("pg_") or len(name.encode()) > LONGEST_NAME:
+    if is_other or name.startswith("pg_") or len(name.encode()) > LONGEST_POSTGRES_NAME:
         raise LaminaError(
             f"{name} cannot be the login of a reader",
             evidence="a role of this name has other rights"

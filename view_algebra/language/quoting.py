@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+LONGEST_POSTGRES_NAME = 63
+"""Bytes of the longest name in Postgres, which cuts off longer ones (NAMEDATALEN - 1)."""
+
 
 def words(text: str) -> frozenset[str]:
     """The words of a text."""

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from view_algebra.language.aggregates import BY_EVENT_ORDER, aggregate_named
 from view_algebra.language.functions import FUNCTIONS
-from view_algebra.language.quoting import words
+from view_algebra.language.quoting import LONGEST_POSTGRES_NAME, words
 from view_algebra.language.time_windows import TIME_WINDOWS
 from view_algebra.language.types import Type
 from view_algebra.typed.names import names_an_output
@@ -36,11 +36,7 @@ def natural_name(item: exp.Expr, scope: Scope) -> str:
     if isinstance(item, exp.Cast) and isinstance(item.this, exp.Column):
         return str(item.this.name) if len(item.this.parts) == 1 else ""
     printed = "" if names_an_output(item, scope.edits) else _printed(item.unnest(), scope) or ""
-    return "" if set("{}%") & {*printed} or len(printed.encode()) > LONGEST else printed
-
-
-LONGEST = 63
-"""Most bytes of a name in Postgres. A view's column also cannot have a name that looks like a format's placeholder."""
+    return "" if set("{}%") & {*printed} or len(printed.encode()) > LONGEST_POSTGRES_NAME else printed
 
 
 def _printed(node: exp.Expr, scope: Scope) -> Printed:

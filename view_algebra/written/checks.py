@@ -9,7 +9,7 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
-from view_algebra.language.quoting import words
+from view_algebra.language.quoting import LONGEST_POSTGRES_NAME, words
 from view_algebra.refusals import File, Span, Wrong, moved_to, span
 from view_algebra.written.dialect import Statement, parsed, text_of, write_windows_out
 
@@ -23,9 +23,6 @@ _OF_THE_CLOCK = {"current_timestamp": "now", "now": "now", "current_date": "toda
 """Columns of the clock by the functions that they replace."""
 
 _AGGREGATES = frozenset((*AGGREGATES, *SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS))
-
-LONGEST_NAME = 63
-"""Most bytes of a column's name in Postgres."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,11 @@ def _shown(aggregates: list[exp.Expr]) -> list[exp.Expr]:
     """The aggregates as columns, named by their own text."""
     named = {aggregate.sql("spark", normalize_functions=False): aggregate for aggregate in aggregates}
     return [
-        exp.alias_(aggregate.copy(), text if len(text.encode()) <= LONGEST_NAME else f"value {number}", quoted=True)
+        exp.alias_(
+            aggregate.copy(),
+            text if len(text.encode()) <= LONGEST_POSTGRES_NAME else f"value {number}",
+            quoted=True,
+        )
         for number, (text, aggregate) in enumerate(named.items(), 1)
     ]
 

@@ -15,7 +15,7 @@ from view_algebra.compiled import DEBEZIUM, LOG_TIME, SOURCE_TIME, KeyFormat
 from view_algebra.formats import ValueSql
 from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
 from view_algebra.language.limits import mapped
-from view_algebra.language.quoting import spark_text, words
+from view_algebra.language.quoting import LONGEST_POSTGRES_NAME, spark_text, words
 from view_algebra.language.starts import start_of
 from view_algebra.language.types import (
     BINARY,
@@ -54,8 +54,8 @@ from view_algebra.written.ways_out import computed_in_view
 ICEBERG_COLUMNS = words("_file _pos _deleted _spec_id _partition _row_id _last_updated_sequence_number")
 """Metadata columns of every Iceberg table. A declared column with such a name could not be read back."""
 
-LONGEST_SOURCE, LONGEST_VIEW = 36, 63
-"""Most bytes of a name, as Postgres allows."""
+LONGEST_SOURCE = 36
+"""Most bytes of a source's name. The names of its tables in Postgres are longer."""
 
 
 @dataclass(frozen=True)
@@ -598,7 +598,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     target, schema = statement.this, None
     if isinstance(target, exp.Schema):
         target, schema = target.this, target
-    name = _name(target, LONGEST_VIEW, report)
+    name = _name(target, LONGEST_POSTGRES_NAME, report)
     properties, options, comment, using = properties_of(statement, VIEW_PROPERTIES, report)
     if using is not None or options:
         place = (using[1] if using else None) or span(target)
