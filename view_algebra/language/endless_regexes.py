@@ -67,6 +67,8 @@ def endless(java: str) -> EndlessRepetition | None:
     EndlessRepetition(text='(a|b)*', instead='[ab]*')
     >>> endless(r"(\w+\s?)*\.")
     EndlessRepetition(text='(\\w+\\s?)*', instead='(\\w+\\s?)*+')
+    >>> endless(r"([\ud83d\ude00a])*")
+    EndlessRepetition(text='([\\ud83d\\ude00a])*', instead='([\\ud83d\\ude00a])*+')
     >>> endless(r"([0-9]{1,3}\.){3}[0-9]+"), endless(r"(?:\w+\s?)*+\."), endless(r"[ab]*")
     (None, None, None)
     """
@@ -143,8 +145,8 @@ _ONE_OF = re.compile(rf"\((?:\?:)?({_OPTION}(?:\|{_OPTION})*)\)")
 _OPENS = re.compile(r"\((?:\?(?:<?[=!]|>|<[a-zA-Z][a-zA-Z0-9]*>|[a-zA-Z-]*:))?")
 _SWITCH = re.compile(r"\(\?[a-zA-Z-]+\)")
 _REPETITION = re.compile(r"(?:\{(\d+)(,(\d*))?\}|([*+?]))([?+]?)", re.ASCII)
-_WIDE = frozenset(r".") | {rf"\{sign}" for sign in "DSWHVNPRX"}
-"""Signs whose characters take one or two units of UTF-16."""
+_WIDE = frozenset([".", r"\D", r"\S", r"\W", r"\N", r"\ud", r"\uD"])
+"""Signs whose characters take one or two units of UTF-16. A surrogate in a class stands for half a character."""
 
 
 class _Skeleton:
