@@ -450,21 +450,35 @@ def over_branches(
     return replace(rewritten(plain, read), group=group)
 
 
-def is_of_records(query: Query, windows: bool = True) -> bool:
+def columns_under(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Expr | None]:
+    """A lookup of the columns, under these names, of the relation with this alias."""
+
+    def column(part: Expr) -> Expr | None:
+        name = names.get(part)
+        return None if name is None else Field(alias, (name,), part.type, place=part.place)
+
+    return column
+
+
+def is_of_records(query: Query) -> bool:
     """True if each row is a record, with columns of window functions at most."""
-    if not is_of_rows(query, windows):
-        return False
-    below = query.relation
-    return isinstance(below, Stream) or (isinstance(below, Nested) and is_of_records(below.query, windows))
+    below = query.relation if is_of_rows(query) else None
+    return isinstance(below, Stream) or (isinstance(below, Nested) and is_of_records(below.query))
 
 
-def is_of_rows(query: Query, windows: bool = True) -> TypeGuard[Select]:
+def is_of_rows(query: Query) -> TypeGuard[Select]:
     """True if each row comes from one row of the relation that the query reads."""
     if not isinstance(query, Select) or query.group is not None or query.distinct:
         return False
-    return query.limit is None and query.offset is None and (windows or not has_windows(query))
+    return query.limit is None and query.offset is None
+
+
+def is_of_plain_rows(query: Query) -> TypeGuard[Select]:
+    """True if each row comes from one row of the relation, without columns of window functions."""
+    return is_of_rows(query) and not has_windows(query)
 
 
 def is_projection(query: Query) -> bool:
     """True for SELECT … WHERE over records, or over such a SELECT: each row is a record."""
-    return is_of_records(query, windows=False)
+    below = query.relation if is_of_plain_rows(query) else None
+    return isinstance(below, Stream) or (isinstance(below, Nested) and is_projection(below.query))

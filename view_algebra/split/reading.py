@@ -67,6 +67,7 @@ from view_algebra.language.time_windows import (
 from view_algebra.language.types import BIGINT, BOOLEAN, FIRST_TIME, LAST_TIME, TIMESTAMP, WINDOW
 from view_algebra.language.walks import (
     above_group,
+    columns_under,
     is_asked,
     kept_by,
     nested_in,
@@ -349,20 +350,12 @@ def _joined_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -
     def with_cells(below: Relation) -> Relation:
         return cells if isinstance(below, Stream) else over_inputs(below, with_cells)
 
-    return with_cells(rewritten_in(relation, _cells_column(names, CELL)))
+    return with_cells(rewritten_in(relation, columns_under(names, CELL)))
 
 
 def _on_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:
     """An expression over records, rewritten over the columns of their cells."""
-    return rewrite(expression, _cells_column(names, alias))
-
-
-def _cells_column(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Expr | None]:
-    def column(part: Expr) -> Expr | None:
-        name = names.get(part)
-        return None if name is None else Field(alias, (name,), part.type, place=part.place)
-
-    return column
+    return rewrite(expression, columns_under(names, alias))
 
 
 def _counted(field: Field, part: TypedPartial, one: bool, at_most: int | None) -> Expr:

@@ -39,6 +39,7 @@ from view_algebra.language.walks import (
     expressions_of,
     has_joins,
     has_windows,
+    is_of_plain_rows,
     is_of_rows,
     nested_in,
     over_nested,
@@ -289,7 +290,8 @@ def is_in_order(query: Query, *, windows: bool = True) -> bool:
     if isinstance(query, Combined):
         plain = query.operator == "UNION ALL" and query.limit is None and query.offset is None
         return plain and is_in_order(query.left, windows=windows) and is_in_order(query.right, windows=windows)
-    below = query.relation if is_of_rows(query, windows) else None
+    from_rows = is_of_rows if windows else is_of_plain_rows
+    below = query.relation if from_rows(query) else None
     return isinstance(below, (Stream, Joined)) or (
         isinstance(below, Nested) and is_in_order(below.query, windows=windows)
     )

@@ -25,7 +25,7 @@ session_window(t, '5 minutes').start, sum(x) FROM r GROUP BY k, session_window(t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
@@ -65,7 +65,7 @@ from view_algebra.language.time_windows import (
     window_key,
 )
 from view_algebra.language.types import BIGINT, BOOLEAN, TIMESTAMP, TINYINT, WINDOW, Type
-from view_algebra.language.walks import above_group, rewrite, rewritten, union_all, walk
+from view_algebra.language.walks import above_group, columns_under, rewrite, rewritten, union_all, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.events import reads_records
@@ -395,13 +395,13 @@ def in_sessions(block: Select) -> Select:
     values = tuple(Output(name, part) for part, name in names.items())
     rows = Select((*values, Output(_BEGINS, begins)), block.relation, where=block.where, place=block.place)
 
-    row = _columns_of_session(names, _ROWS)
+    row = columns_under(names, _ROWS)
     keys, order = tuple(rewrite(key, row) for key in within), (Order(rewrite(time, row), False, True),)
     so_far = Windowed("max", (Field(_ROWS, (_BEGINS,), TIMESTAMP),), keys, order, "", TIMESTAMP)
     values = tuple(Output(name, Field(_ROWS, (name,), part.type)) for part, name in names.items())
     with_sessions = Select((*values, Output(_SESSION, so_far)), Nested(rows, _ROWS, block.place), place=block.place)
 
-    column = _columns_of_session(names, _WITH_SESSIONS)
+    column = columns_under(names, _WITH_SESSIONS)
     last = Aggregate("max", (rewrite(time, column),), None, False, TIMESTAMP)
 
     def bound(part: Expr) -> Expr | None:
@@ -413,16 +413,6 @@ def in_sessions(block: Select) -> Select:
 
     grouped = rewritten(replace(block, where=None, relation=None), bound)
     return replace(grouped, relation=Nested(with_sessions, _WITH_SESSIONS, block.place))
-
-
-def _columns_of_session(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Expr | None]:
-    """A lookup of columns, under these names, in a subquery of this alias."""
-
-    def column(part: Expr) -> Expr | None:
-        name = names.get(part)
-        return None if name is None else Field(alias, (name,), part.type, place=part.place)
-
-    return column
 
 
 def in_every_window(block: Select) -> Select:
