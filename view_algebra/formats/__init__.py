@@ -1,8 +1,8 @@
 """Formats of records convert the bytes of a value to the JSON text that the declared columns are read from.
 
 `records/parsing.py` reads JSON, with every check of a field. So a format only defines the JSON text of a value, and the
-reasons that a value has none, either in Spark SQL or by a decoder in Python. Each format except JSON is a module of
-this package and a row of `FORMATS`.
+reasons that a value has none, either in Spark SQL or by a decoder in Python. Each format is a row of `FORMATS`. If it
+is not JSON text already, it has a module here or shares one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from view_algebra.formats.interface import (
     DECODED,
     NO_SCHEMAS,
     Answers,
-    Declared,
+    DeclaredColumns,
     Decoder,
     DirectColumn,
     FormatMistake,
@@ -29,34 +29,37 @@ from view_algebra.formats.interface import (
     ValueSql,
 )
 
-__all__ = ["FORMATS", "Answers", "Declared", "Decoder", "Format", "FormatMistake", "Schemas", "ValueSql"]
+__all__ = ["FORMATS", "Answers", "DeclaredColumns", "Decoder", "Format", "FormatMistake", "Schemas", "ValueSql"]
 
 
 @dataclass(frozen=True)
 class Format:
     """A format of values.
 
-    read: returns the SQL of a declared source's values. Raises `FormatMistake` if its columns or options do not fit
+    read: returns the SQL of a declared source's values, or None for values that are JSON. Raises `FormatMistake` if the
+        columns or options do not fit
     options: the options of the format, with their descriptions in docs/sql.md
     decoder: returns the decoder for these options and known schemas, or None if Spark SQL converts the values
     directly: reads values into declared columns without JSON, if the result is the same
     """
 
-    read: Callable[[Declared], ValueSql]
+    read: Callable[[DeclaredColumns], ValueSql] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     decoder: Callable[[Mapping[str, str], Schemas], Decoder] | None = None
     directly: Reader | None = None
 
 
 FORMATS: Mapping[str, Format] = {
+    "json": Format(),
+    "debezium-json": Format(),
+    "debezium-avro": Format(lambda declared: DECODED, decoder=avro.decoder),
     "avro": Format(avro.read, avro.OPTIONS, avro.decoder, avro_columns.directly),
     "csv": Format(without_schema.read_csv, without_schema.CSV_OPTIONS),
-    "debezium-avro": Format(lambda declared: DECODED, {}, avro.decoder),
     "protobuf": Format(protobuf.read, protobuf.OPTIONS, protobuf.decoder),
     "text": Format(without_schema.read_text),
     "bytes": Format(without_schema.read_bytes),
 }
-"""The formats besides `json`, which needs no conversion, and `debezium-json`, which is JSON in an envelope."""
+"""The formats of values. Those of Debezium are JSON or Avro in an envelope."""
 
 DECODERS = 3
 """The version of all decoders, raised when a decoder's JSON changes for any bytes."""
@@ -69,7 +72,7 @@ _COMMENT = "-- decoded by "
 """Prefix of the first line of a text that reads decoded records. The decoding follows as JSON."""
 
 
-class _Declared(Protocol):
+class HasFormats(Protocol):
     """A declared source with the formats of its records."""
 
     @property
@@ -101,17 +104,16 @@ class Decoding:
     version: int = DECODERS
 
     @classmethod
-    def declared(cls, source: _Declared, columns: Sequence[DirectColumn] = ()) -> Decoding | None:
+    def declared(cls, source: HasFormats, columns: Sequence[DirectColumn] = ()) -> Decoding | None:
         """The decoding of a declared source, or None if Spark SQL reads its records."""
-        form = FORMATS.get(source.format)
-        values = source.format if form is not None and form.decoder is not None else None
+        format_ = FORMATS[source.format]
+        values = source.format if format_.decoder is not None else None
         keys = source.key_format if source.key_format in DECODED_KEYS else None
         if values is None and keys is None:
             return None
-        allowed = form.options if values is not None and form is not None else ()
+        allowed = format_.options if values is not None else ()
         options = tuple((name, source.properties[name]) for name in allowed if name in source.properties)
-        reads_directly = form is not None and form.directly is not None
-        direct = tuple(columns) if reads_directly and all(map(_is_direct, columns)) else ()
+        direct = tuple(columns) if format_.directly is not None and all(map(_is_direct, columns)) else ()
         return cls(values, keys, options, direct, int(source.properties.get(ASK_AGAIN, 0)))
 
     @classmethod

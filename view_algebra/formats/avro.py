@@ -16,7 +16,16 @@ from functools import cache, lru_cache
 from typing import Any
 
 from view_algebra.formats import as_json, frames
-from view_algebra.formats.interface import DECODED, Declared, Decoder, FormatMistake, NoText, Schema, Schemas, ValueSql
+from view_algebra.formats.interface import (
+    DECODED,
+    DeclaredColumns,
+    Decoder,
+    FormatMistake,
+    NoText,
+    Schema,
+    Schemas,
+    ValueSql,
+)
 from view_algebra.language.encodings import DAYS, SEMANTIC
 
 OPTIONS = {"schema": "of `avro`: the schema of all records, as JSON; they then have no frame of a schema registry"}
@@ -33,7 +42,7 @@ MOST_DIGITS = 300
 """Most digits after the point of a decimal: all of them are written out."""
 
 
-def read(declared: Declared) -> ValueSql:
+def read(declared: DeclaredColumns) -> ValueSql:
     """The SQL of decoded values. Raises `FormatMistake` for a wrong schema."""
     if "schema" in declared.options:
         try:

@@ -23,8 +23,8 @@ DIRECT = "kafka_direct"
 
 
 @dataclass(frozen=True)
-class Declared:
-    """A declared source.
+class DeclaredColumns:
+    """The declared columns of a source, and the options of its format.
 
     columns: the JSON field of each column, its type, and True if it is in the PRIMARY KEY
     numbers_are_times: a number in a column of times is a time since 1970

@@ -23,7 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from view_algebra.formats import as_json, frames
-from view_algebra.formats.interface import DECODED, Declared, Decoder, FormatMistake, NoText, Schema, Schemas, ValueSql
+from view_algebra.formats.interface import (
+    DECODED,
+    DeclaredColumns,
+    Decoder,
+    FormatMistake,
+    NoText,
+    Schema,
+    Schemas,
+    ValueSql,
+)
 
 _MAIN = "schema-of-records.proto"
 """The file with the text of a schema, a name that no other schema has."""
@@ -236,7 +245,7 @@ Convert = Callable[[Any, list[int]], Any]
 """Converts a value to JSON. The list holds the number of fields that the whole value may still have."""
 
 
-def read(declared: Declared) -> ValueSql:
+def read(declared: DeclaredColumns) -> ValueSql:
     """The SQL of decoded values. Raises `FormatMistake` for wrong options."""
     text, message = declared.options.get("schema"), declared.options.get("message")
     if text is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 
-from view_algebra.formats.interface import HAS_ZERO, NOT_UTF8, TEXT, Declared, FormatMistake, ValueSql
+from view_algebra.formats.interface import HAS_ZERO, NOT_UTF8, TEXT, DeclaredColumns, FormatMistake, ValueSql
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.types import BINARY, CALENDAR, STRING, Type
 
@@ -35,7 +35,7 @@ No text of a good record holds this character.
 """
 
 
-def read_csv(declared: Declared) -> ValueSql:
+def read_csv(declared: DeclaredColumns) -> ValueSql:
     """The SQL of a line as a JSON object, or NULL if the value is not one line with the declared fields."""
     delimiter, quote = (_character(declared, *option) for option in (("delimiter", ","), ("quote", '"')))
     if delimiter == quote:
@@ -78,7 +78,7 @@ def _split(count: int, delimiter: str, quote: str) -> str:
     return f"from_csv(regexp_replace(text, {spark_text(END)}, ''), {spark_text(schema)}, map({options_sql}))"
 
 
-def _object(declared: Declared) -> str:
+def _object(declared: DeclaredColumns) -> str:
     """The fields as a JSON object, first the bare values, then the texts."""
     bare, texts = [], []
     for number, (name, kind, _) in enumerate(declared.columns):
@@ -94,7 +94,7 @@ def _object(declared: Declared) -> str:
     return f"CASE WHEN split IS NOT NULL THEN concat('{{', concat_ws(',', {', '.join([*bare, inner])}), '}}') END"
 
 
-def _stands_in_json(value: str, kind: Type, declared: Declared) -> str | None:
+def _stands_in_json(value: str, kind: Type, declared: DeclaredColumns) -> str | None:
     """The condition that a field is JSON by itself, or None if every value of its type is a text.
 
     A list, a map or a struct is JSON if it is the only value between brackets, which excludes `1, "other": 2`.
@@ -107,7 +107,7 @@ def _stands_in_json(value: str, kind: Type, declared: Declared) -> str | None:
     return f"{value} RLIKE {spark_text(NUMBER)}" if is_number else None
 
 
-def _character(declared: Declared, option: str, default: str) -> str:
+def _character(declared: DeclaredColumns, option: str, default: str) -> str:
     value = declared.options.get(option, default)
     if len(value) != 1 or value.isalnum() or value in "\r\n" or not (value == "\t" or " " <= value <= "~"):
         raise FormatMistake(
@@ -118,12 +118,12 @@ def _character(declared: Declared, option: str, default: str) -> str:
     return value
 
 
-def read_text(declared: Declared) -> ValueSql:
+def read_text(declared: DeclaredColumns) -> ValueSql:
     """The SQL of a whole value as a STRING."""
     return ValueSql(_one_field(_only(declared, "text", STRING), "CAST(value AS STRING)"), [NOT_UTF8])
 
 
-def read_bytes(declared: Declared) -> ValueSql:
+def read_bytes(declared: DeclaredColumns) -> ValueSql:
     """The SQL of a whole value as a BINARY, in base64 for JSON."""
     return ValueSql(_one_field(_only(declared, "bytes", BINARY), "base64(value)"), [])
 
@@ -132,7 +132,7 @@ def _one_field(name: str, value: str) -> str:
     return f"(SELECT *, to_json(named_struct({spark_text(name)}, {value})) AS {TEXT} FROM raw_records)"
 
 
-def _only(declared: Declared, format: str, kind: Type) -> str:
+def _only(declared: DeclaredColumns, format: str, kind: Type) -> str:
     columns = [(name, kind) for name, kind, in_key in declared.columns if not in_key]
     if [declared_kind for _, declared_kind in columns] != [kind]:
         raise FormatMistake(

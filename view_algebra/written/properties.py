@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from sqlglot import exp
 
-from view_algebra.compiled import ASK_AGAIN, DEBEZIUM, KeyFormat
-from view_algebra.formats import DECODED_KEYS, FORMATS, Declared, FormatMistake, ValueSql
+from view_algebra.compiled import ASK_AGAIN, KeyFormat
+from view_algebra.formats import DECODED_KEYS, FORMATS, DeclaredColumns, FormatMistake, ValueSql
 from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, FRAMES, SCHEMAS, TIME_MODES, UNITS, Encodings
 from view_algebra.language.types import Type
 from view_algebra.refusals import Span, Wrong, span, suggestion
@@ -17,8 +17,8 @@ from view_algebra.refusals import Span, Wrong, span, suggestion
 def format_of(options: Options, report: Report) -> str:
     """The format of a record's value. Reports an unknown one."""
     value, place = options.get("format", ("json", None))
-    formats = list(dict.fromkeys(["json", *DEBEZIUM, *FORMATS]))
-    if value.lower() in formats:
+    formats = list(FORMATS)
+    if value.lower() in FORMATS:
         return value.lower()
     listed = ", ".join(f"'{name}'" for name in formats[:-1])
     report(Wrong(place, f"format cannot be {value!r}", f"Write {listed} or '{formats[-1]}'."))
@@ -27,8 +27,7 @@ def format_of(options: Options, report: Report) -> str:
 
 def of_format(format_: str, options: Options) -> Options:
     """The options of the format."""
-    own = FORMATS[format_].options if format_ in FORMATS else {}
-    return {name: options[name] for name in own if name in options}
+    return {name: options[name] for name in FORMATS[format_].options if name in options}
 
 
 def asked_again(format_: str, key_format: KeyFormat, options: Options, report: Report) -> Options:
@@ -36,7 +35,7 @@ def asked_again(format_: str, key_format: KeyFormat, options: Options, report: R
     if ASK_AGAIN not in options:
         return {}
     value, place = options[ASK_AGAIN]
-    names_schemas = key_format in DECODED_KEYS or (_is_decoded(format_) and "schema" not in options)
+    names_schemas = key_format in DECODED_KEYS or (FORMATS[format_].decoder is not None and "schema" not in options)
     if not names_schemas:
         report(Wrong(place, f"{ASK_AGAIN} needs records that name schemas of a registry", "Leave it out."))
     elif not re.fullmatch("[1-9][0-9]{0,5}", value):
@@ -44,10 +43,6 @@ def asked_again(format_: str, key_format: KeyFormat, options: Options, report: R
     else:
         return {ASK_AGAIN: options[ASK_AGAIN]}
     return {}
-
-
-def _is_decoded(format_: str) -> bool:
-    return format_ in FORMATS and FORMATS[format_].decoder is not None
 
 
 def values_of(
@@ -60,20 +55,20 @@ def values_of(
     report: Report,
 ) -> ValueSql | None:
     """The SQL of values as JSON, or None if they are JSON."""
-    own = of_format(format_, options)
+    own, read = of_format(format_, options), FORMATS[format_].read
     for name in [option for option in (*OPTIONS_OF_FORMATS, *MODES) if option in options and option not in own]:
-        if format_ in FORMATS or name in OPTIONS_OF_FORMATS:
+        if read is not None or name in OPTIONS_OF_FORMATS:
             report(Wrong(options[name][1], f"{name} is not an option of format '{format_}'", "Leave it out."))
-    if format_ not in FORMATS:
+    if read is None:
         return None
     fields = {name: properties.get(f"{OF_FIELD}{name}", (name, None))[0] for name in columns}
-    declared = Declared(
+    declared = DeclaredColumns(
         [(fields[name], kind, name in primary) for name, kind in columns.items()],
         encodings.unit is not None,
         {name: value for name, (value, _) in own.items()},
     )
     try:
-        return FORMATS[format_].read(declared)
+        return read(declared)
     except FormatMistake as mistake:
         _, place = options.get(mistake.option, options["format"])
         report(Wrong(place, mistake.what, mistake.way_out))
