@@ -24,7 +24,7 @@ import click
 from benchmarks.common import REPOSITORY, Figure, benchmark, deployment, environment, environment_for, speed_layer
 from lamina.authoring.catalog_files import catalog_files
 from lamina.operations import applying
-from lamina.reports.statuses import lag_lines_of_select
+from lamina.reports.lag_lines import lag_lines_of_select
 from lamina.terminal.render import Output
 
 SHOP = REPOSITORY / "examples" / "shop"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--limit", type=click.IntRange(min=0), help="Print at most this many rows.")
 def sql(output: Output, query: str, limit: int | None) -> None:
     """Run one SELECT as the analyst, read-only."""
-    from lamina.reports.statuses import lag_lines_of_select
+    from lamina.reports.lag_lines import lag_lines_of_select
     from serving_layer.postgres.database import PostgresError
     from serving_layer.readers.analyst import select
 

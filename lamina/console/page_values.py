@@ -13,6 +13,7 @@ from lamina.console.lineage_drawing import Node, graph
 from lamina.operations.deployment import Deployment
 from lamina.reports import receipt_lines, statuses
 from lamina.reports.chart_choice import MOST_ROWS
+from lamina.reports.lag_lines import tables_of
 from serving_layer.catalog import definitions
 from serving_layer.monitoring import particulars
 from serving_layer.monitoring.particulars import Minute
@@ -133,7 +134,7 @@ class PageReader:
 
     def sql(self, query: str, statement: PageSelect, most: int = MOST_ROWS) -> dict[str, Any]:
         """The answer to a SELECT of the analyst, and its chart."""
-        rows_read = answer(self._deployment.settings.reader(), query, statuses.tables_of(query), most, statement)
+        rows_read = answer(self._deployment.settings.reader(), query, tables_of(query), most, statement)
         shown, numbers = chart_of(rows_read.columns, rows_read.rows)
         return {"answer": rows_read, "chart": shown, "numbers": numbers}
 

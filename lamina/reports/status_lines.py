@@ -10,7 +10,8 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from lamina.operations.deployment import Deployment
-from lamina.reports.statuses import lag_line, read_alarms, read_status, undeclared_fields
+from lamina.reports.lag_lines import lag_line
+from lamina.reports.statuses import read_alarms, read_status, undeclared_fields
 from lamina.terminal.render import Output, seconds
 from master_log.offsets import brief
 from serving_layer.change.previews import CellsOrigin, PreviewedView

@@ -1,4 +1,4 @@
-"""A deployment's state from Postgres, Kafka and the disks: its status, alarms, lags and undeclared fields."""
+"""A deployment's state from Postgres, Kafka and the disks: its status, alarms and undeclared fields."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamina.operations.deployment import Deployment
-from lamina.services.background import SpeedProcess
+from lamina.reports.lag_lines import is_starting
 from master_log.offsets import Offsets
 from serving_layer.catalog.deployed import JsonFields, json_fields, sources
-from serving_layer.monitoring import delays
 from serving_layer.monitoring.alarms import alarms
 from serving_layer.monitoring.query_alarms import Thresholds, TopicState
 from serving_layer.monitoring.status import Status, status
-from serving_layer.narration import amount, size
+from serving_layer.narration import size
 from serving_layer.promise import progress
 from view_algebra.errors import LaminaError
 
@@ -36,7 +35,7 @@ LITTLE_ROOM = 2_000_000_000
 
 def read_status(deployment: Deployment) -> Status:
     """The status. Lag and other facts from the brokers are missing if these do not answer."""
-    topics, starting = _topics(deployment), _is_starting(deployment)
+    topics, starting = _topics(deployment), is_starting(deployment)
     with deployment.database.snapshot() as connection:
         current = status(connection, topics, _thresholds(deployment), starting=starting)
     return replace(current, alarms=[*current.alarms, *disk_alarms(deployment)])
@@ -97,60 +96,6 @@ def _retentions(brokers: Brokers, topics: Sequence[str]) -> dict[str, Retention]
 def _thresholds(deployment: Deployment) -> Thresholds:
     settings = deployment.settings
     return Thresholds(settings.alarm_after, settings.alarm_no_rebuild, settings.alarm_bad_records)
-
-
-def _is_starting(deployment: Deployment) -> bool:
-    """True if the process of an embedded speed layer runs. It may not have begun to read."""
-    settings = deployment.settings
-    return settings.embedded and SpeedProcess(settings.home).background.find() is not None
-
-
-def lag_line(name: str, lag: int, waits_for: str) -> str:
-    """The line about a query whose records nobody is about to count, with the reason."""
-    return f"{name} is {amount(lag, 'record')} behind: {waits_for}"
-
-
-def lag_lines_of_select(deployment: Deployment, query: str) -> list[str]:
-    """The lag lines of the sources of a SELECT. Asks the brokers only if one of these is not keeping up."""
-    starting = _is_starting(deployment)
-    with deployment.database.begin() as connection:
-        waiting = {
-            name: reason
-            for name in delays.sources_of(connection, tables_of(query))
-            if (reason := delays.waits_for(connection, name, starting=starting))
-        }
-        queries = progress.queries(connection)
-        reached = {name: progress.read(connection, [name]) for name in waiting}
-    lines = []
-    for name, reason in waiting.items() if waiting and deployment.brokers.listening() else ():
-        if lag := delays.lag(deployment.brokers.latest(queries[name].topic), reached[name]):
-            lines.append(lag_line(name, lag, reason))
-    return lines
-
-
-def tables_of(query: str) -> set[str]:
-    """The views that a SELECT of Postgres may name: no CTEs, and no relations outside the schema `analytics`.
-
-    Empty if the SELECT cannot be parsed.
-
-    >>> sorted(tables_of('WITH a AS (SELECT * FROM Sales) SELECT * FROM a, analytics.visits, nextweek.carts'))
-    ['sales', 'visits']
-    >>> tables_of('SELECT * FROM generate_series(1, 3)')
-    set()
-    """
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    try:
-        parsed = sqlglot.parse_one(query, read="postgres")
-        own = {cte.alias for cte in parsed.find_all(sqlglot.exp.CTE)}
-        tables = [table for table in parsed.find_all(sqlglot.exp.Table) if table.db in ("", "analytics")]
-        named = [
-            table.this for table in tables if isinstance(table.this, sqlglot.exp.Identifier)
-        ]  # the others are functions
-        return {identifier.name if identifier.quoted else identifier.name.lower() for identifier in named} - own
-    except (SqlglotError, RecursionError):  # Postgres may understand more
-        return set()
 
 
 def undeclared_fields(deployment: Deployment, of: Collection[str] | None = None) -> dict[str, list[UndeclaredField]]:

@@ -14,8 +14,8 @@ from interchange.judgements import Rules
 from interchange.opening import MOST_OF_A_LINE, seekable
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.settings import Settings
+from lamina.reports.lag_lines import tables_of
 from lamina.reports.receipt_lines import read
-from lamina.reports.statuses import tables_of
 from lamina.testing.fixtures import fixture
 from serving_layer.readers.receipts import Receipt
 from view_algebra import compile_catalog
