@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -11,6 +11,8 @@ from master_log import durable, log_refusals
 from master_log.kafka.brokers import Brokers
 from master_log.kafka.tails import Tails
 from master_log.offsets import OffsetRange, Offsets
+from serving_layer.catalog import lookup, versions
+from serving_layer.catalog.lookup import Generation
 from serving_layer.narration import amount, waiting
 from serving_layer.postgres import log_catalog, work_locks
 from serving_layer.postgres.database import Database
@@ -38,6 +40,15 @@ class Logs:
     brokers: Brokers
     log: Callable[[], MasterLog]
     tell: Callable[[str], None]
+
+    def archive_below_cuts(self, sealed: Sequence[Generation]) -> None:
+        """Archives every record below the cuts of these generations."""
+        with self.database.begin() as connection:
+            cuts = lookup.cuts(connection, sealed)
+            declared = [versions.get(connection, new.view, new.version).sources for new in sealed]
+        sources = {name: source for by_name in declared for name, source in by_name.items()}
+        for name, (cut, tails) in sorted(cuts.items()):
+            self.archive(sources[name], cut, tails=tails)
 
     def archive(self, source: Source, to: Offsets, *, accept_loss: bool = False, tails: Tails | None = None) -> int:
         """Archives the records of one source below `to` in the master log. Returns their number.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -15,8 +15,11 @@ from py4j.protocol import Py4JError
 
 from master_log.offsets import Offsets
 from master_log.reading.kafka_reader import named_in, selected
+from serving_layer.catalog import versions
+from serving_layer.catalog.lookup import Generation
 from serving_layer.postgres.cells import kept_since
 from serving_layer.postgres.copying import csv
+from serving_layer.postgres.database import Database
 from serving_layer.promise import loading
 from view_algebra.compiled import CellTable, Source
 from view_algebra.language.quoting import spark_name
@@ -71,6 +74,18 @@ class SharedRecords:
             with suppress(Py4JError, OSError):  # Spark's process was ended, and its files with it
                 records.unpersist()
         self._kept.clear()
+
+
+@contextmanager
+def sharing(database: Database, sealed: Sequence[Generation]) -> Iterator[SharedRecords]:
+    """A block in which these generations share the records that they are computed from."""
+    with database.begin() as connection:
+        computed = [versions.get(connection, new.view, new.version) for new in sealed]
+    shared = SharedRecords([(ver.sources[table.source], table) for ver in computed for table in ver.view.cell_tables])
+    try:
+        yield shared
+    finally:
+        shared.forget()
 
 
 def cells_of(counted: DataFrame, table: CellTable, since: datetime | None) -> DataFrame:

@@ -21,7 +21,7 @@ from serving_layer.upkeep import dropping
 
 @dataclass(frozen=True)
 class HandOver:
-    """The way of new generations to readers in every rebuild but a leap.
+    """Brings new generations to readers in every rebuild except a leap.
 
     at: called at named points, where tests stop
     """
@@ -46,7 +46,7 @@ class HandOver:
         dropping.drop_unused(self.database)
 
     def provable(self, new: Sequence[Generation]) -> Sequence[Generation]:
-        """All of these generations, since they are live."""
+        """Returns all of these generations, since they are live."""
         return new
 
     def hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:

@@ -135,7 +135,7 @@ class Leap:
         """Does nothing: a leap goes live in the transaction in which it lands."""
 
     def provable(self, new: Sequence[Generation]) -> Sequence[Generation]:  # noqa: ARG002
-        """None of these generations: the published ones do not count the records that a leap passes."""
+        """Returns no generation: the published ones do not count the records that a leap passes."""
         return ()
 
     def hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:
@@ -175,7 +175,7 @@ class Leap:
             sources = {name: deployed(connection).sources[name] for name in _queries_of(connection, id)}
             reached = {name: progress.read_with_tails(connection, name) for name in sources}
             starts = {name: progress.starts(connection, [name]) for name in sources}
-            to = _cuts(connection, lookup.generations_of_rebuild(connection, id))
+            to = lookup.cuts(connection, lookup.generations_of_rebuild(connection, id))
         for name in sources.keys() - to.keys():  # it feeds no view
             held = self.log().held(sources[name])
             to[name] = held, self.log().tails(sources[name], held)
@@ -209,12 +209,6 @@ def _queries_of(connection: Connection, id: int) -> set[str]:
     """The declared queries that a leap has taken over and nobody has since."""
     leap, declared = rebuilds.leap_writer(id), deployed(connection).sources.keys()
     return {name for name, query in progress.queries(connection).items() if query.writer == leap and name in declared}
-
-
-def _cuts(connection: Connection, new: Sequence[Generation]) -> dict[str, tuple[Offsets, Tails]]:
-    """The cuts of generations, with Kafka's last batches below, by the query that feeds them."""
-    fed = [(generation.id, name) for generation in new for name in generation.queries]
-    return {name: (lookup.cut_of(connection, id, name), lookup.tails_of(connection, id, name)) for id, name in fed}
 
 
 def _targets(connection: Connection, catalog: Catalog, names: Sequence[str]) -> tuple[list[str], list[str]]:

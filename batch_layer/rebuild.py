@@ -26,8 +26,7 @@ from batch_layer.stalls import Stalled, Watching, Work, unwatched
 from batch_layer.verdicts import run_checks
 from master_log.causes import SPARK_ERRORS
 from master_log.kafka.brokers import Brokers
-from master_log.kafka.tails import Tails
-from master_log.offsets import OffsetRange, Offsets
+from master_log.offsets import OffsetRange
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
@@ -165,17 +164,7 @@ class BatchLayer:
     def archive(self, id: int) -> None:
         """Archives every record below the cuts of the rebuild in the master log."""
         self._expect(id)
-        with self.database.begin() as connection:
-            sources: dict[str, Source] = {}
-            cuts: dict[str, Offsets] = {}
-            tails: dict[str, Tails] = {}
-            for new in lookup.generations_of_rebuild(connection, id):
-                sources |= versions.get(connection, new.view, new.version).sources
-                for name in new.queries:
-                    cuts[name] = lookup.cut_of(connection, new.id, name)
-                    tails[name] = lookup.tails_of(connection, new.id, name)
-        for name, cut in sorted(cuts.items()):
-            self.logs.archive(sources[name], cut, tails=tails[name])
+        self.logs.archive_below_cuts(self.generations(id))
         self._finish_step(id, Step.ARCHIVE)
 
     def compute_all(self, id: int) -> Mapping[str, str]:
@@ -185,7 +174,7 @@ class BatchLayer:
         """
         run, sealed = self._expect(id), self.generations(id)
         reasons: dict[str, str] = {}
-        with self.sharing(sealed) as shared:
+        with compute.sharing(self.database, sealed) as shared:
             for new in sealed:
                 try:
                     self.compute_unless_dropped(id, new.view, shared)
@@ -199,19 +188,6 @@ class BatchLayer:
                     self.database.retrying(partial(generations.retire, ids=[new.id]))
                     shared.forget()  # with Spark's process, if it was ended
         return reasons
-
-    @contextmanager
-    def sharing(self, sealed: Sequence[Generation]) -> Iterator[SharedRecords]:
-        """A block in which these generations share the records that they are computed from."""
-        with self.database.begin() as connection:
-            computed = [versions.get(connection, new.view, new.version) for new in sealed]
-        shared = SharedRecords(
-            [(ver.sources[table.source], table) for ver in computed for table in ver.view.cell_tables]
-        )
-        try:
-            yield shared
-        finally:
-            shared.forget()
 
     def compute_unless_dropped(self, id: int, name: str, shared: SharedRecords | None = None) -> None:
         """Computes a view, or leaves it out if `apply` dropped it meanwhile."""
@@ -426,7 +402,7 @@ class BatchLayer:
         return Leap(self.database, self.brokers, self.log, self.logs.archive, self.tell)
 
     def _delivery(self, run: Rebuild) -> HandOver | Leap:
-        """The way of the rebuild's generations to readers."""
+        """The steps that bring the rebuild's generations to readers."""
         return self._leap if run.leap else HandOver(self.database, self.at)
 
     def _expect(self, id: int) -> Rebuild:

@@ -51,6 +51,9 @@ LOCK_CHECKED_EVERY = 1.0
 class Member:
     """A source from progress on, in one run after another until it fails.
 
+    `follow` and `take` run in the threads that compute, `_run_commit` in those that commit, and the others in the
+    layer's. The first of them to fail sets `failed` and the reason.
+
     position: the start of its next micro-batch
     commits: the number of micro-batches it has committed
     failed: the range of the micro-batch that it failed at

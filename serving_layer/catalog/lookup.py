@@ -101,6 +101,12 @@ def tails_of(connection: Connection, id: int, query: str) -> Tails:
     return {TopicPartition(topic, partition): tail for topic, partition, tail in rows if tail is not None}
 
 
+def cuts(connection: Connection, opened: Iterable[Generation]) -> dict[str, tuple[Offsets, Tails]]:
+    """The cuts of generations, with Kafka's last batches below, by the query that feeds them."""
+    fed = [(new.id, name) for new in opened for name in new.queries]
+    return {name: (cut_of(connection, id, name), tails_of(connection, id, name)) for id, name in fed}
+
+
 def published(connection: Connection) -> dict[str, int]:
     """The published generation of each view."""
     return {row.view: row.generation for row in connection.execute(select(publication))}
