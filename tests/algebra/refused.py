@@ -58,10 +58,10 @@ def _refusal(case: str) -> Refusal:
 
 _TOKEN = re.compile(r"(?<!\w)'(?:[^']|'')*'|`[^`]*`|\w+(?:\.\d+)?|…|<=|>=|<>|!=|->|\|\||\S")
 _HOLE = re.compile(r"…|'…'|[a-z]|(another_)?name|list|days|tags|ts")
-"""Names for something of the author's, such as x in `percentile(x, 0.9)`."""
+"""Placeholders for the author's own SQL, such as x in `percentile(x, 0.9)`."""
 _SQL = re.compile(r"[A-Z][A-Z_]+|\w*_\w*|['`\d].*|[(.<>=\[]")
 _CLAUSES = {"FROM", "WHERE", "HAVING", "FILTER", "QUALIFY", "LIMIT", "RANGE", "PRECEDING", "ROLLUP"}
-"""Words that name a clause to write. Alone, they are no SQL that can be put anywhere."""
+"""Words that name a clause. Alone, they are not SQL that could replace anything."""
 _BEFORE = {
     *"(:;,",
     "Write",
@@ -109,12 +109,12 @@ _BEHIND = {
     "first",
     "itself",
 }
-"""Words of a sentence, and signs, between which a piece of SQL stands."""
+"""Words and signs of a sentence, between which a piece of SQL stands."""
 _WORD = re.compile(r"(?:Did you mean|alone:|ORDER BY:) (?!FROM)(\w+)|Write ((?=\S*[\\*])\S+?)\.?(?= |$)")
-"""A name, or a regular expression, that is all of a piece."""
+"""A name or a regular expression, which is a piece of its own."""
 
 _LONGEST = 40
-"""Tokens that a hole stands for."""
+"""Most tokens that a hole stands for."""
 
 
 def printed_sql(way_out: str, refused: str, instead: str) -> str:

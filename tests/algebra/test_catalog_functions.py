@@ -1,4 +1,4 @@
-"""A function of the catalog is put in the place of its calls: no text of a view names it."""
+"""A call of a catalog's function becomes the expression of the function. No text of a view names the function."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ CAPTURES = [
 
 
 @pytest.mark.parametrize(("functions", "called", "as_if"), CAPTURES)
-def test_no_name_of_a_caller_means_another_thing_inside_a_function(functions: str, called: str, as_if: str) -> None:
+def test_a_name_of_the_caller_keeps_its_meaning_inside_a_function(functions: str, called: str, as_if: str) -> None:
     source = "CREATE TABLE s (x INT, y INT, d DATE, l ARRAY<INT>) USING kafka OPTIONS (topic 's', format 'json');\n"
     catalog = compile_catalog({"v.sql": f"{source}CREATE VIEW v AS SELECT {called} AS a FROM s;", "z.sql": functions})
     assert catalog.views["v"].spelled == f"SELECT {as_if.format(y='CAST(y AS INT)')} AS a FROM s"
@@ -140,7 +140,7 @@ def test_what_cannot_be_a_function_is_refused(sql: str) -> None:
     assert REFUSED[sql] in str(caught.value)
 
 
-def test_a_mistake_is_shown_where_it_stands() -> None:
+def test_a_mistake_in_a_function_is_shown_in_its_declaration() -> None:
     wrong = "CREATE FUNCTION f(x STRING) RETURNS STRING RETURN uper(x);"
     with pytest.raises(Refused) as caught:  # once, in the function: not at each call
         compile_catalog({"f.sql": wrong, "v.sql": f"{SOURCE}CREATE VIEW v AS SELECT f(k) AS a FROM s;"})

@@ -11,7 +11,7 @@ CREATE TABLE users (id BIGINT PRIMARY KEY, name STRING, n INT) USING kafka OPTIO
 
 
 def test_a_micro_batch_of_change_events_is_parsed_once() -> None:
-    """A key update changes two rows and a truncation one cell, each record counts as bad once: one branch for all."""
+    """Key updates change two rows, truncations one cell, and bad records count once. All share one reading."""
     compiled = compile_catalog({"users.sql": CATALOG})
     fused = fuse(compiled.sources["users"], compiled.views["users"].cell_tables)
     assert fused.sql.count("FROM records") == 1
@@ -19,7 +19,7 @@ def test_a_micro_batch_of_change_events_is_parsed_once() -> None:
 
 
 def test_the_order_of_the_newest_record_is_kept_once() -> None:
-    """The rows' SELECT reads the offset of the newest record, which its order ends with."""
+    """The order of the newest record ends with its offset, which the SELECT of the rows also reads."""
     compiled = compile_catalog({"users.sql": CATALOG})
     for table in compiled.views["users"].cell_tables:
         kept = [line.partition(" AS ")[0] for line in table.partial.split("\n") if line.startswith("  max_by(")]

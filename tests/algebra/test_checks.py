@@ -1,4 +1,4 @@
-"""Checks of views: what cannot be one is refused with a way out that works, and none is part of a version."""
+"""Checks of views: an invalid check is refused with a way out that compiles, and no check is part of a version."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Every catalog in `cases/` compiles to the texts next to it, byte for byte."""
+
 from __future__ import annotations
 
 import os

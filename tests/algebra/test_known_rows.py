@@ -1,4 +1,4 @@
-"""The compiler proves of a view's rows which columns are unique, never NULL, or may be added up."""
+"""The compiler proves which columns of a view are unique, never NULL, or additive."""
 
 from __future__ import annotations
 

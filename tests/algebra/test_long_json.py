@@ -1,4 +1,4 @@
-"""A value of some kB may have gigabytes of JSON: each record of a list has the names of its fields there."""
+"""A value of some kB may become gigabytes of JSON, which repeats the names of fields in each record of a list."""
 
 from __future__ import annotations
 

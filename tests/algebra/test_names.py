@@ -1,4 +1,4 @@
-"""A column may have any name that Spark takes, and an author can use none that is ours."""
+"""A column may have any name that Spark accepts. An author cannot use the compiler's own names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORDS = sorted({word.lower() for words in READERS for word in words if word.repl
 
 
 @pytest.mark.parametrize("key", ["", " PRIMARY KEY"])
-def test_a_column_may_be_called_as_any_word(key: str) -> None:
+def test_any_word_may_be_the_name_of_a_column(key: str) -> None:
     columns = ", ".join(f"`{word}` INT" for word in WORDS)
     largest = ", ".join(f"max(`{word}`) AS `{word}`" for word in WORDS)
     least = ", ".join(f"min(t.`{word}`) AS `{word}`" for word in WORDS)
@@ -41,7 +41,7 @@ OF_TABLES = {
 
 
 @pytest.mark.parametrize("select", OF_TABLES)
-def test_names_that_only_a_table_itself_uses_mean_nothing_to_an_author(select: str) -> None:
+def test_an_author_cannot_use_the_names_that_only_tables_use(select: str) -> None:
     tables = (
         "CREATE TABLE s (k STRING, n INT) USING kafka OPTIONS (topic 's', format 'json');"
         "CREATE TABLE t (k STRING PRIMARY KEY, n INT) USING kafka OPTIONS (topic 't', format 'debezium-json');"
@@ -51,7 +51,7 @@ def test_names_that_only_a_table_itself_uses_mean_nothing_to_an_author(select: s
     assert OF_TABLES[select].lower() in str(caught.value).lower()
 
 
-def test_a_column_that_is_one_of_a_source_or_view_has_its_comment() -> None:
+def test_a_column_taken_from_a_source_or_view_has_its_comment() -> None:
     catalog = compile_catalog(
         {
             "a.sql": """

@@ -14,7 +14,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
 
 
 def nodes(tree: exp.Expr) -> list[object]:
-    """Every node with its values, its notes and its place in the tree, all but the memo of its extent."""
+    """Every node with its values, its metadata and its place in the tree, without the cached extent."""
     return [
         (
             type(node),

@@ -1,4 +1,4 @@
-"""The result of each pass for the same views: SQL goes in, the stage comes out, one file per pass."""
+"""The result of each pass for the same views, one file per pass."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def texts() -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("outlines", [typed, split, texts])
-def test_a_pass_gives_exactly_this_of_each_view(outlines: Callable[[], Mapping[str, str]]) -> None:
+def test_a_pass_turns_each_view_into_exactly_this(outlines: Callable[[], Mapping[str, str]]) -> None:
     golden = FOLDER / f"{outlines.__name__}.txt"
     views = compile_catalog(CASES).views
     pages = (f"{views[name].sql}\n\n{text}\n" for name, text in outlines().items())

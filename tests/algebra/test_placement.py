@@ -1,4 +1,4 @@
-"""The placement of a view, the rows or the records of what it reads, is decided before its texts are written."""
+"""A view is placed over the rows or the records that it reads before its texts are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GOLDEN = CASES.with_suffix(".txt")
 UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
 
 
-def test_the_placement_of_each_view_is_this_one_for_this_reason() -> None:
+def test_each_view_has_exactly_this_placement_and_reason() -> None:
     views = stages({"placement.sql": CASES.read_text(encoding="utf-8")})
     lines = [
         f"{name}: over rows" if view.avoided is None else f"{name}: over records ({view.avoided.reason})"

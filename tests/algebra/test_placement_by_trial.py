@@ -20,7 +20,7 @@ from sqlglot import exp
 from tests.acceptance.cases import DATA, case_of, read_cases, read_selects, source_names, view
 from tests.fuzz.fuzzing import Fuzzing
 from tests.fuzz.rounds import catalog_text
-from tests.laws.test_views import SOURCE, VIEWS
+from tests.laws.views import SOURCE, VIEWS
 from view_algebra import Refused, compile_catalog
 from view_algebra.compile import _compiled, _room_for_nesting, stages
 from view_algebra.compiled import View
@@ -38,10 +38,10 @@ EXAMPLES = ALGEBRA.parents[1] / "examples"
 Files = Mapping[str, str]
 
 AT_RANDOM, JOINED = 40, 6
-"""Views of the fuzzer without joins and with them: a joined view takes a third of a second to find."""
+"""Numbers of the fuzzer's views, without and with joins. A joined view takes a third of a second to find."""
 
 EVERY = 12
-"""One in so many views of the laws is also placed over a view of its records, since that compiles it four times."""
+"""One of this many views of the laws is also placed over a view of its records, which compiles it four times."""
 
 OVER_RECORDS = 5
 """The least number of these views that read records. With fewer, the comparison would say little."""
@@ -81,7 +81,7 @@ def _of_cases(kind: str, file: str) -> Callable[[], list[Files]]:
 
 def _of_fuzzer(views: int, *, joined: bool) -> Callable[[], list[Files]]:
     def catalogs() -> list[Files]:
-        chosen = Fuzzing(seed=1)._views(random.Random(1), views, [], joined=joined)
+        chosen, _ = Fuzzing(seed=1).compiling_views(random.Random(1), views, joined=joined)
         return [{"fuzz.sql": catalog_text(chosen, joined=joined)}]
 
     return catalogs
@@ -123,11 +123,11 @@ OTHERWISE = (
     "SELECT kind, sort_array(collect_set(struct(amount, user_id))) AS s FROM chosen GROUP BY kind",
     "SELECT user_id, var_pop(DISTINCT amount) AS v FROM chosen GROUP BY user_id",
 )
-"""SELECTs over rows that Postgres' writer accepts, but that Postgres computes otherwise than Spark."""
+"""SELECTs over rows that Postgres' writer accepts, but that Postgres computes differently from Spark."""
 
 
 @pytest.mark.parametrize("select", OTHERWISE)
-def test_what_the_writer_accepts_and_postgres_computes_otherwise_is_placed_over_records(select: str) -> None:
+def test_a_select_that_postgres_computes_differently_is_placed_over_records(select: str) -> None:
     [declared] = _of_file(ALGEBRA / "placement.sql")()
     with _room_for_nesting():
         catalog = _compiled({**declared, "v.sql": f"CREATE VIEW v AS {select};"})
@@ -138,7 +138,7 @@ def test_what_the_writer_accepts_and_postgres_computes_otherwise_is_placed_over_
 
 
 def misplaced(files: Files) -> dict[str, str]:
-    """The views that are compiled otherwise than trial and error would, each with the obstacle of its placement."""
+    """The views whose placement differs from trial and error, each with its obstacle."""
     with _room_for_nesting():
         catalog = _compiled(files)
         return {

@@ -1,4 +1,4 @@
-"""The JSON that messages of google.protobuf stand for, and the reasons why other values stand for none."""
+"""Messages of Protobuf as JSON, and the reasons that other values are bad."""
 
 from __future__ import annotations
 
@@ -9,58 +9,13 @@ from typing import Any
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from google.protobuf.message_factory import GetMessageClass
 
+from tests.fix_protobuf import ORDER, message, order
 from tests.fix_registry import in_frame
 from view_algebra.formats import protobuf
 from view_algebra.formats.interface import NoText, Schema
 from view_algebra.formats.protobuf import decoder, schema_types
 
-ORDER = """
-syntax = "proto3";
-package shop;
-import "google/protobuf/any.proto";
-import "google/protobuf/duration.proto";
-import "google/protobuf/struct.proto";
-import "google/protobuf/timestamp.proto";
-import "google/protobuf/wrappers.proto";
-import "google/type/date.proto";
-import "confluent/type/decimal.proto";
-enum Kind { option allow_alias = true; NONE = 0; NEW = 1; FRESH = 1; }
-message Order {
-  int64 id = 1;
-  uint64 most = 2;
-  sint32 less = 3;
-  fixed64 fixed = 4;
-  double share = 5;
-  float part = 6;
-  bool ok = 7;
-  string userName = 8;
-  bytes raw = 9;
-  Kind kind = 10;
-  optional int32 given = 11;
-  Place place = 12;
-  message Place { string city = 1; map<string, int32> floors = 2; message Room { int32 number = 1; } }
-  repeated int32 numbers = 13;
-  repeated Place places = 14;
-  map<int32, Place> by_number = 15;
-  map<bool, double> by_truth = 16;
-  oneof paid { int64 cash = 17; string card = 18; }
-  google.protobuf.Timestamp at = 19;
-  google.protobuf.Duration took = 20;
-  google.protobuf.Int64Value wrapped = 21;
-  google.protobuf.Struct any_json = 22;
-  google.protobuf.Any any = 23;
-  google.type.Date day = 24;
-  confluent.type.Decimal price = 25;
-  Order within = 26;
-  repeated Kind kinds = 27;
-  string HasField = 28;
-  google.protobuf.BytesValue wrapped_bytes = 29;
-  google.protobuf.FloatValue wrapped_float = 30;
-}
-message Other { string name = 1; }
-"""
 OLD = """
 syntax = "proto2";
 enum Kind { NEW = 1; OLD = 2; }
@@ -85,14 +40,6 @@ NOTHING: dict[str, Any] = {
 """The JSON of an order without any value."""
 
 PLACE = {"city": "a", "floors": {}}
-
-
-def message(schema: str, name: str) -> Any:
-    return GetMessageClass(schema_types(Schema("PROTOBUF", schema)).named(name))
-
-
-def order(**fields: Any) -> Any:
-    return message(ORDER, "shop.Order")(**fields)
 
 
 def read(value: bytes, schema: str = ORDER, name: str | None = "shop.Order") -> Any:
@@ -154,7 +101,7 @@ def test_the_entries_of_a_map_have_one_order_in_every_process() -> None:
     assert list(floors) == names
 
 
-def test_a_message_of_proto2_is_null_where_nothing_was_set() -> None:
+def test_an_unset_field_of_proto2_is_null() -> None:
     old = message(OLD, "Old")
     assert read(old(id=7, kind=2, line=[{"amount": 5}]).SerializeToString(), OLD, None) == {
         "id": 7,
@@ -172,7 +119,7 @@ def test_a_field_that_the_schema_lacks_is_ignored() -> None:
     assert read(newer(id=1, newer=5).SerializeToString(), OLD, None)["id"] == 1
 
 
-def test_messages_within_one_another_end_at_a_depth() -> None:
+def test_messages_nested_too_deep_are_bad() -> None:
     written = order(id=99)
     for number in range(98, 0, -1):
         written = order(id=number, within=written)
@@ -286,7 +233,7 @@ def test_a_framed_value_without_a_message_is_bad(value: bytes, reason: str) -> N
     assert of_registry(value) == reason
 
 
-def test_a_descriptor_in_base64_is_a_schema_as_its_text_is() -> None:
+def test_a_descriptor_in_base64_is_a_schema_like_its_text() -> None:
     files = FileDescriptorSet()
     types = schema_types(SCHEMAS["3"])  # type: ignore[arg-type]
     for name in ("geo/city.proto", "geo/place.proto"):

@@ -1,3 +1,5 @@
+"""`docs/sql.md` equals the compiler's tables, and every example in it and in docstrings is true."""
+
 from __future__ import annotations
 
 import doctest

@@ -1,3 +1,5 @@
+"""Every refusal in `refusals/` has the error next to it, and its way out compiles."""
+
 from __future__ import annotations
 
 import doctest

@@ -1,4 +1,4 @@
-"""A view that retains keeps every record of a joined stream that a kept record may meet."""
+"""A view with a retention keeps every record of a joined stream that may meet a record of the view."""
 
 from __future__ import annotations
 

@@ -1,21 +1,15 @@
-"""Every check of what Spark does not accept refuses a SELECT, and tests/laws asks Spark about the same ones."""
+"""Every check of SQL that Spark refuses has a SELECT. `tests/laws` runs the same SELECTs in Spark."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import re
-from pathlib import Path
 
 import pytest
 
+from tests.algebra.spark_cases import CASES
 from view_algebra import Refused, compile_catalog
 from view_algebra.typed import spark_refuses
-
-CASES = re.findall(
-    r"-- (\w+)(, answered)?: (.*)\n([^;]*);", (Path(__file__).parent / "spark_refuses.sql").read_text(encoding="utf-8")
-)
-"""Names of checks, each with ", answered" if Spark answers all the same, the reason, and a SELECT over `s` and `t`."""
 
 SOURCES = """
 CREATE TABLE s (k STRING, n INT, day INT, tags ARRAY<STRING>, ts TIMESTAMP)
@@ -24,13 +18,13 @@ CREATE VIEW t AS SELECT k, n, count(*) AS c FROM s GROUP BY k, n;
 """
 
 
-def test_there_is_a_case_for_every_check_and_in_their_order() -> None:
+def test_every_check_has_a_case_in_the_order_of_the_checks() -> None:
     checks = [name for name in vars(spark_refuses) if name.startswith("refuse_")]
     assert list(dict.fromkeys(name for name, *_ in CASES)) == checks
 
 
 @pytest.mark.parametrize(("check", "answered", "what", "select"), CASES, ids=[what for _, _, what, _ in CASES])
-def test_a_check_refuses_what_spark_does_not_accept(check: str, answered: str, what: str, select: str) -> None:
+def test_a_check_refuses_its_select(check: str, answered: str, what: str, select: str) -> None:
     with pytest.raises(Refused) as refused:
         compile_catalog({"c.sql": f"{SOURCES}CREATE VIEW v AS {select};"})
     source = ast.walk(ast.parse(inspect.getsource(getattr(spark_refuses, check))))

@@ -31,7 +31,7 @@ EXCEPTIONS = {
 
 
 def decisions(tree: ast.AST) -> Iterator[str]:
-    """The texts of a module but its docstrings and the arguments of calls, by which nothing is decided."""
+    """The texts in a module by which it may decide: no docstrings, and no arguments of calls."""
     for node in ast.walk(tree):
         for child in ast.iter_child_nodes(node):
             if isinstance(node, (ast.Call, ast.keyword, ast.Expr)):

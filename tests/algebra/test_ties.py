@@ -1,4 +1,4 @@
-"""An order that decides something is completed by what tells the rows of a join apart, and by no less."""
+"""An order that decides a result is completed by the smallest key of the joined rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPLETED = {
     "FROM a JOIN b ON b.k = a.n": "a.n, a.k",
     "FROM a JOIN b ON b.n = a.n": "a.n, a.k, b.k",
     "FROM a JOIN b ON b.k = a.k JOIN c ON c.k = b.n": "a.n, a.k",
-    # What two relations of one side say of each other binds no row of the other side.
+    # A condition between two relations of one side binds no row of the other side.
     "FROM a CROSS JOIN b JOIN c ON a.k = b.k": "a.n, a.k, b.k, c.k",
 }
 

@@ -1,3 +1,5 @@
+"""A view's version changes exactly if its cells change."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""The SQL that an error prints is put in the place of what it refuses, letter by letter, and compiles."""
+"""The SQL that an error prints compiles, unchanged, in place of the refused SQL."""
 
 # ruff: noqa: E501 — a SELECT stands on one line
 
@@ -169,7 +169,7 @@ WAYS_OUT = {
         "LATERAL VIEW OUTER posexplode(e.tags) t AS pos, tag",
     ),
 }
-"""SELECTs that are refused, and which part of each the printed SQL stands for."""
+"""Refused SELECTs, and the part of each that the printed SQL replaces."""
 
 
 def compiled(select: str) -> Catalog:

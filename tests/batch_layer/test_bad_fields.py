@@ -9,7 +9,7 @@ import pytest
 
 from lamina.reports.statuses import read_status
 from tests.fix_lamina import Deployed
-from tests.laws.test_fields import LINES
+from tests.laws.bad_fields import LINES
 from view_algebra.compiled import NULLED
 from view_algebra.errors import LaminaError
 

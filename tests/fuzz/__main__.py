@@ -22,11 +22,11 @@ from tests.fuzz.rounds import session
 from tests.laws.engines import Engines
 
 REASONS = 20
-"""The number of reasons of refusals that are shown, the most frequent first."""
+"""The number of reasons for refusals to print, the most frequent first."""
 
 
 def main() -> int:
-    """Fuzzes by the arguments. Returns 1 if a view was wrong."""
+    """Fuzzes, and returns 1 if a view was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--views", type=int, default=200, help="number of views")
     parser.add_argument("--seed", type=int, default=1, help="seed of views and records")
@@ -48,7 +48,7 @@ def main() -> int:
 
 @contextmanager
 def _engines() -> Iterator[Engines]:
-    """A Spark and an empty Postgres of the run's own."""
+    """Spark and an empty Postgres of this run."""
     home = new_home("fuzz")
     try:
         server = postgres.start(home, port=None)

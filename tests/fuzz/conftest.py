@@ -1,4 +1,4 @@
-"""The two engines: a quick session of the run's Spark, and an empty database of the module's own."""
+"""The two engines: a quick session of the Spark of the whole run, and an empty database per module."""
 
 from __future__ import annotations
 

@@ -10,11 +10,9 @@ import duckdb
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
-from lamina.testing.duckdb_queries import agree, translate, translated_view, with_wall_clocks
+from lamina.testing.duckdb_queries import translate, translated_view, with_wall_clocks
 from tests.laws.engines import Row
 from view_algebra import View
-
-__all__ = ["Duck", "agree", "translate"]
 
 EXTREMES = (b"NaN", b"Infinity", str(2**63 - 1).encode())
 """Values of records at which sums and orders differ."""
@@ -64,7 +62,7 @@ CREATE TABLE d AS SELECT k, kind, label, ok FROM (
 
 @dataclass
 class Duck:
-    """A DuckDB of the records of one round, and how many views were answered in all rounds."""
+    """DuckDB with the records of one round, and the number of views that it answered in all rounds."""
 
     connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
     answered: int = 0
@@ -84,7 +82,7 @@ class Duck:
         self.connection.unregister("arrow")
 
     def fill_others(self, spark: SparkSession) -> None:
-        """Takes the good records of the sources that `s` is joined with, and makes tables and their versions of them.
+        """Takes the good records of the sources that `s` is joined with, and makes their tables and versions.
 
         DuckDB computes both itself: the newest row by row_number(), the versions by ASOF JOIN.
         """
@@ -97,9 +95,9 @@ class Duck:
         self.connection.execute(TABLES)
 
     def answer(self, view: View) -> list[Row] | None:
-        """DuckDB's rows of a view, or None if DuckDB is not asked or fails. Views may read earlier views.
+        """DuckDB's rows of a view, or None if it cannot translate or run the SELECT. Views may read earlier views.
 
-        Its NaN is a statistic of too few rows, which is NULL in Spark.
+        NaN becomes NULL: DuckDB has it for statistics of too few rows, for which Spark has NULL.
         """
         if view.name in ("t", "d"):
             return [tuple(row) for row in self.connection.execute(f"SELECT * FROM {view.name}").fetchall()]

@@ -24,7 +24,7 @@ PER_ROUND = 25
 """Views that share a Spark statement per micro-batch."""
 
 SHOWN = 12
-"""Rows that are shown of a difference."""
+"""Most rows to print of a difference, per side."""
 
 
 @dataclass
@@ -42,15 +42,14 @@ class Fuzzing:
     duck: Duck = field(default_factory=Duck)
     refused: Counter[str] = field(default_factory=Counter)
 
-    def run(self, engines: Engines, views: int, small: bool = True) -> Iterator[tuple[Round, Finding]]:
-        """Tries this number of views. Yields each view that differs, with the shrunk round that shows it."""
+    def run(self, engines: Engines, views: int, *, shrinking: bool = True) -> Iterator[tuple[Round, Finding]]:
+        """Tries this number of views. Yields each view that differs, with a small round that shows it."""
         number = 0
         while self.ran < views:
             dice = random.Random(f"{self.seed} {number}")
             number += 1
-            differences: list[tuple[Round, Finding]] = []
             joined = self.joins or number % 2 == 0
-            chosen = self._views(dice, min(PER_ROUND, views - self.ran), differences, joined=joined)
+            chosen, differences = self.compiling_views(dice, min(PER_ROUND, views - self.ran), joined=joined)
             self.ran += len(chosen) + len(differences)
             count = dice.choice([12, 40] if joined else [12, 40, 120])
             round_ = Round(chosen, split(dice, records(dice, count)))
@@ -64,16 +63,17 @@ class Fuzzing:
                     self.unanswered += 1
                     print(f"Spark failed: {finding.error}\n{chosen[finding.view]}", file=sys.stderr, flush=True)
             smaller = partial(check, engines, self.duck)
-            differences += [shrink(*difference, smaller) for difference in wrong] if small else wrong
+            differences += [shrink(*difference, smaller) for difference in wrong] if shrinking else wrong
             print(f"{self.summary()}", file=sys.stderr, flush=True)
             self.differed += len(differences)
             yield from differences
 
-    def _views(
-        self, dice: random.Random, count: int, broken: list[tuple[Round, Finding]], *, joined: bool
-    ) -> dict[str, str]:
-        """This number of views that compile. A view that raises anything but Refused goes to `broken`."""
+    def compiling_views(
+        self, dice: random.Random, count: int, *, joined: bool
+    ) -> tuple[dict[str, str], list[tuple[Round, Finding]]]:
+        """This number of views that compile, and the views that raise another error than Refused."""
         grammar, chosen = Joins(dice) if joined else Grammar(dice), dict[str, str]()
+        broken: list[tuple[Round, Finding]] = []
         queries: dict[str, Query] = {}
         while len(chosen) < count:
             query = grammar.query()
@@ -86,7 +86,7 @@ class Fuzzing:
             except Refused as refused:
                 self.refused[reason(refused)] += 1
                 continue
-            except Exception:  # noqa: BLE001 - any other error of the compiler is what is looked for
+            except Exception:  # noqa: BLE001 - the fuzzer looks for any other error
                 error = traceback.format_exc(limit=-3)
                 broken.append((Round({name: query.sql}, []), Finding(name, "compiling", error)))
                 continue
@@ -94,7 +94,7 @@ class Fuzzing:
             queries[name] = query
             if isinstance(grammar, Grammar):
                 grammar.views = dict(queries)
-        return chosen
+        return chosen, broken
 
     def summary(self) -> str:
         """The numbers of views that ran, differed, were answered by DuckDB, failed in Spark and were refused."""

@@ -136,7 +136,7 @@ class Grammar(Values):
             outputs.append(("count(*)", BIGINT))
         if self.chance(0.3):
             outputs.append(self._of_aggregates(columns, keys if not sets else ()))
-        where = self.where(columns, 0.35, source == "s" and not any("session" in key for key in group))
+        where = self.where(columns, 0.35, subqueries=source == "s" and not any("session" in key for key in group))
         having = f" HAVING {self._having(columns)}" if self.chance(0.15) else ""
         text, named = self._outputs(outputs)
         by = f" GROUP BY {', '.join(group)}" if group else ""
@@ -163,7 +163,7 @@ class Grammar(Values):
     def _labelled(
         self, columns: list[tuple[str, Type]], few: list[str]
     ) -> tuple[str, list[tuple[str, Type]], list[str]]:
-        """Records with what constants say of their kinds or numbers."""
+        """Records joined with constants by their kinds or numbers."""
         on = self.dice.choice(["v.code = kind", "v.code = word", "v.rank = k", "v.rank = k AND v.code <> kind"])
         source = f"s {self.dice.choice(['', 'LEFT '])}JOIN {CONSTANTS} ON {on}"
         return source, [*columns, ("label", STRING), ("v.rank", INT)], [*few, "label", "v.rank"]
@@ -316,7 +316,7 @@ class Grammar(Values):
                 named_window = f" WINDOW w AS ({partition}{by})"
                 outputs.append((f"{call} OVER w", gives))
                 continue
-            if self.chance(0.2):  # with ties, which the rest of a key breaks
+            if self.chance(0.2):  # ties, which the compiler breaks
                 by = by.replace(ordered, self.dice.choice(flat)[0])
             outputs.append((f"{call} OVER ({partition}{by})", gives))
         text, named = self._outputs(outputs, prefix="w")
@@ -407,7 +407,7 @@ class Grammar(Values):
         return Query(sql, tuple((name, kinds[name]) for name in flat))
 
     def with_subquery(self) -> Query:
-        """A query whose condition has a query in it."""
+        """A query with a subquery in its condition."""
         inner, other = self.relation(), self.aggregated()
         self.below = False
         flat = [(name, kind) for name, kind in inner.columns if exact(kind)]
@@ -477,7 +477,7 @@ class Grammar(Values):
             call = self.dice.choice(HOPPING[:3])
             outputs += [(f"{call}.start", TIMESTAMP), (f"{call}.end", TIMESTAMP)]
         text, named = self._outputs(outputs, prefix="r")
-        where = self.where(columns, 0.6, source == "s", 2)
+        where = self.where(columns, 0.6, 2, subqueries=source == "s")
         return Query(f"SELECT {text} FROM {source}{where}", named)
 
     def latest(self) -> Query:
@@ -488,7 +488,7 @@ class Grammar(Values):
         names = ["k", "big", "price", "kind", "ts", "money"]
         outputs = [(name, dict(COLUMNS)[name]) for name in self.dice.sample(names, 3)] + [(key, dict(COLUMNS)[key])]
         text, named = self._outputs(outputs, prefix="n")
-        where = self.where(COLUMNS, 0.4, True)
+        where = self.where(COLUMNS, 0.4, subqueries=True)
         inner = (
             f"SELECT {text}, row_number() OVER (PARTITION BY {key} ORDER BY {order}{direction}, kafka_partition,"
             f" kafka_offset DESC) AS place FROM s{where}"
@@ -522,17 +522,17 @@ class Grammar(Values):
             self.dice.choice([1, 2]),
         )
         listed, named = self._outputs(outputs, prefix="q")
-        query = Query(f"SELECT {listed} FROM s{self.where(COLUMNS, 0.4, True)}", named, ("q0",))
+        query = Query(f"SELECT {listed} FROM s{self.where(COLUMNS, 0.4, subqueries=True)}", named, ("q0",))
         return self.dice.choice([self.above, self.reaggregated])(query) if self.chance(0.5) else query
 
     def visits(self) -> Query:
-        """Sessions by hand: a record long after the one before it begins another."""
+        """Sessions by hand: a record begins one if it is much later than the record before."""
         self.below = True
         key = self.dice.choice(FEW[:5])
         gap = self.dice.choice(["1 MINUTE", "30 MINUTES", "2 HOURS"])
         over = f"OVER (PARTITION BY {key} ORDER BY ts{self.dice.choice(['', ', big', ' DESC, money'])}"
         begins = f"CASE WHEN ts - INTERVAL {gap} > lag(ts) {over}) THEN 1 ELSE 0 END"
-        marked = f"SELECT *, {begins} AS begins FROM s{self.where(COLUMNS, 0.3, True)}"
+        marked = f"SELECT *, {begins} AS begins FROM s{self.where(COLUMNS, 0.3, subqueries=True)}"
         visits = f"SELECT *, sum(begins) {over} ROWS UNBOUNDED PRECEDING) AS visit FROM ({marked})"
         self.below = False
         plain = [column for column in COLUMNS if "." not in column[0]]
@@ -542,12 +542,12 @@ class Grammar(Values):
         return Query(f"SELECT {listed} FROM ({visits}) GROUP BY {key}, visit", named, ("s0", "s1"))
 
     def newest(self) -> Query:
-        """The first records by an order, and what is made of them."""
+        """The first records by an order, and queries over them."""
         self.below = True
         order = self.dice.choice(["ts DESC", "big", "money DESC NULLS LAST, ts", "kafka_timestamp, kind"])
         plain = [column for column in COLUMNS if "." not in column[0]]
         outputs = self.dice.sample(plain, 5)
         listed, named = self._outputs(outputs, prefix="f")
-        where = self.where(COLUMNS, 0.4, True)
+        where = self.where(COLUMNS, 0.4, subqueries=True)
         query = Query(f"SELECT {listed} FROM s{where} ORDER BY {order} LIMIT {self.dice.choice([1, 5, 20])}", named)
         return self.reaggregated(query) if self.chance(0.5) else query

@@ -48,8 +48,8 @@ class Joins(Values):
     def query(self) -> Query:
         """A view's SELECT."""
         source, columns, hidden = self._joined()
-        self.ordered = False  # no order of events is that of two streams
-        where = self.where([*columns, *hidden][: len(columns)], 0.35, False)
+        self.ordered = False  # two streams have no common order of events
+        where = self.where([*columns, *hidden][: len(columns)], 0.35)
         if self.chance(0.25):
             outputs = self.dice.sample(columns, min(len(columns), 4))
             outputs += [self.any_value(columns, 1)] if self.chance(0.5) else []
@@ -74,7 +74,7 @@ class Joins(Values):
         return Query(f"SELECT {listed} FROM {source}{by}", named)
 
     def _joined(self) -> tuple[str, Columns, Columns]:
-        """A FROM, the columns that can be named of it, and those of sides that only ON may name."""
+        """A FROM, its columns, and the columns of SEMI and ANTI joins, which only ON may name."""
         self.below = True
         first = self.dice.choice(["s", "s", "s", "r", "r", "t", "d"])
         source, columns, hidden = self._side(first, "x")
@@ -99,7 +99,7 @@ class Joins(Values):
         columns = [(f"{alias}.{column}", kind) for column, kind in SIDES[name]]
         if name in "sr" and self.chance(0.15):
             plain = ", ".join(column for column, _ in SIDES[name])
-            return f"(SELECT {plain} FROM {name}{self.where(SIDES[name], 0.7, False)}) AS {alias}", columns, []
+            return f"(SELECT {plain} FROM {name}{self.where(SIDES[name], 0.7)}) AS {alias}", columns, []
         if name in "sr" and self.chance(0.15):
             grouped: Columns = [("k", INT), ("kind", STRING), ("total", BIGINT)]
             number = "big" if name == "s" else "n"

@@ -13,19 +13,19 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.fuzz.duck import Duck, agree
+from lamina.testing.duckdb_queries import agree
+from tests.fuzz.duck import Duck
 from tests.fuzz.joins import SOURCES
 from tests.fuzz.values import SOURCE
-from tests.laws.engines import Engines, Record, Row, in_order, ordered, place_of, quick, same, types_in
-from tests.laws.test_laws import merge, stored
+from tests.laws.engines import Engines, Record, Row, cells_table, in_order, ordered, quick, same, types_in
 from view_algebra import Catalog, View, compile_catalog
 
 Batches = Sequence[Sequence[Record]]
 UNANSWERED = "unanswered"
-"""The result of a SELECT at which Spark itself fails: a mistake of Spark's, with nothing to compare."""
+"""The kind of a SELECT at which Spark itself fails, so that there is nothing to compare."""
 
 LARGE = 1e15
-"""Doubles below it are compared to four digits after the point where more digits differ."""
+"""Only doubles below it are compared to four digits after the point."""
 
 LAST = 9
 """The generation into which micro-batches are merged in the opposite order."""
@@ -49,7 +49,7 @@ class Round:
         return {"s": self.batches, **self.others}
 
     def only(self, *names: str) -> Round:
-        """The same with these views, and those that they read."""
+        """The round with these views, and the views that they read."""
         kept: dict[str, str] = {}
         reads = {n: [r for r in v.reads if r in self.views] for n, v in self.catalog().views.items()}
         todo = list(names)
@@ -102,10 +102,10 @@ def check(engines: Engines, duck: Duck, round_: Round) -> list[Finding]:
         findings = {finding.view: finding for part in smaller for finding in check(engines, duck, part)}
         return list(findings.values()) or [Finding(names[-1], "running together", _first(error))]
     values = [value for batch in round_.batches for value in batch if isinstance(value, bytes | None)]
-    asked = duck if duck.fill(engines.spark, values) else None
-    if asked is not None and round_.others:
-        asked.fill_others(engines.spark)
-    wrong = [finding for view in in_order(catalog) if (finding := _compared(engines, asked, view)) is not None]
+    filled = duck if duck.fill(engines.spark, values) else None
+    if filled is not None and round_.others:
+        filled.fill_others(engines.spark)
+    wrong = [finding for view in in_order(catalog) if (finding := _compared(engines, filled, view)) is not None]
     of_tables = [replace(fault, view=min(round_.views)) for fault in wrong if fault.view not in round_.views]
     return [fault for fault in wrong if fault.view in round_.views] or of_tables
 
@@ -126,9 +126,9 @@ def _run(engines: Engines, catalog: Catalog, records: Mapping[str, Batches]) -> 
         for table in view.cell_tables:
             for into, order in ((1, own), (LAST, own[::-1])):
                 for number in order:
-                    merge(engines, table, into, number)
+                    engines.merge_cells(table, into, number)
     for name, batches in records.items():
-        engines.at_hand(catalog.sources[name], [value for batch in batches for value in batch])
+        engines.from_memory(catalog.sources[name], [value for batch in batches for value in batch])
 
 
 def _compared(engines: Engines, duck: Duck | None, view: View) -> Finding | None:
@@ -156,14 +156,14 @@ def _compared(engines: Engines, duck: Duck | None, view: View) -> Finding | None
     if second is not None and not agree(expected, second):
         return Finding(view.name, "DuckDB", expected=second, actual=actual)
     for table in view.cell_tables:
-        forward, backward = stored(engines, table, 1), stored(engines, table, LAST)
+        forward, backward = engines.cells(table, 1), engines.cells(table, LAST)
         if not alike(forward, backward):
-            return Finding(view.name, "order of merging", place_of(table, LAST), forward, backward)
+            return Finding(view.name, "order of merging", cells_table(table, LAST), forward, backward)
     return None
 
 
 def _as_spark_has_floats(rows: Sequence[Row], view: View) -> list[Row]:
-    """Postgres writes a `real` with the fewest digits that distinguish it from others. Spark gives the number."""
+    """The rows with floats as Spark returns them. Postgres writes the fewest digits that distinguish a `real`."""
     floats = [c.spark == "FLOAT" for c in view.columns]
 
     def exact(value: Any, is_float: bool) -> Any:
@@ -173,7 +173,7 @@ def _as_spark_has_floats(rows: Sequence[Row], view: View) -> list[Row]:
 
 
 def alike(expected: Sequence[Row], actual: Sequence[Row]) -> bool:
-    """Equal rows, where what is left of a double after its large digits cancelled out is nothing."""
+    """True for equal rows. Doubles may differ after four digits, because large ones cancel out."""
     if same(expected, actual):
         return True
     rows = [[[_rounded(v) for v in row] for row in ordered(list(rows))] for rows in (expected, actual)]

@@ -1,4 +1,4 @@
-"""A smaller round in which the same view is wrong in the same way."""
+"""Makes a round smaller in which a view is wrong. The view stays wrong in the same way."""
 
 from __future__ import annotations
 

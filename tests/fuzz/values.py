@@ -33,7 +33,7 @@ BY_EVENTS = words("first last first_value last_value any_value min_by max_by col
 """Aggregates that go by the order of the events, so that they need the stream itself in FROM."""
 
 Rows = Literal["records", "groups", "window"]
-"""The rows that an aggregate is over."""
+"""The rows of which a value is an aggregate."""
 
 ABOUT = Type("ABOUT")
 """A double whose last digits depend on the order of summation. Nothing is computed from it."""
@@ -64,7 +64,7 @@ COLUMNS: tuple[tuple[str, Type], ...] = (
     ("user.id", BIGINT),
     ("user.name", STRING),
 )
-"""The columns of `s` that are scalars, as they are written in a query."""
+"""The scalar columns of `s`, as a query names them."""
 
 NESTED: tuple[tuple[str, Type], ...] = (
     ("tags", Type("ARRAY", element=STRING)),
@@ -120,7 +120,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "unit": ("'hour'", "'day'", "'month'", "'week'", "'year'", "'minute'", "'quarter'"),
     "dateunit": ("'month'", "'year'", "'week'", "'quarter'"),
 }
-"""Arguments that have to be known when a view is declared."""
+"""Arguments that are literals."""
 
 LISTS = ("array", "comparable", "same", "plain", "printed", "listed", "scalars", "doubles", "times")
 """Arguments that are arrays."""
@@ -178,7 +178,7 @@ class Values:
             f"{text} BETWEEN {literal} AND {other}",
             f"{text} IS {self.dice.choice(['', 'NOT '])}DISTINCT FROM {literal}",
         ]
-        if self.chance(0.12):  # of another type, which Spark may make the same
+        if self.chance(0.12):  # of another type, which Spark may cast
             sign, operand = (
                 self.dice.choice(["=", "<", ">=", "<=>"]),
                 self.dice.choice([STRING, INT, DOUBLE, MONEY, DATE]),
@@ -231,8 +231,8 @@ class Values:
             return f"size(filter({array}, {condition}))"
         return f"{self.dice.choice(['exists', 'forall'])}({array}, {condition})"
 
-    def asked(self, columns: Sequence[tuple[str, Type]]) -> str:
-        """A condition on a record of `s` that other records answer."""
+    def over_other_rows(self, columns: Sequence[tuple[str, Type]]) -> str:
+        """A condition on a record of `s` that depends on other records."""
         name, kind = self.dice.choice([c for c in columns if c[0] in FEW])
         alike = self.dice.choice([n for n, t in COLUMNS if t == kind])
         number = self.dice.choice(["k", "big", "money", "tiny"])
@@ -259,10 +259,12 @@ class Values:
             ]
         )
 
-    def where(self, columns: Sequence[tuple[str, Type]], share: float, asks: bool, depth: int = 1) -> str:
-        """A WHERE with probability `share`. asks: it may query other records."""
+    def where(
+        self, columns: Sequence[tuple[str, Type]], share: float, depth: int = 1, *, subqueries: bool = False
+    ) -> str:
+        """A WHERE with probability `share`, perhaps also with a subquery over other records."""
         conditions = [self.condition(columns, depth)] if self.chance(share) else []
-        conditions += [self.asked(columns)] if asks and self.chance(OTHER_ROWS) else []
+        conditions += [self.over_other_rows(columns)] if subqueries and self.chance(OTHER_ROWS) else []
         return f" WHERE {' AND '.join(f'({one})' for one in conditions)}" if conditions else ""
 
     def _conditional(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
@@ -357,7 +359,7 @@ class Values:
         names = [n for n, row in AGGREGATES.items() if not above or row.above or (plain and row.rows)]
         names += ["a struct"] * 4 if plain else []
         if above:
-            names = [n for n in names if n != "collect_list"]  # which has no order there
+            names = [n for n in names if n != "collect_list"]  # there it has no order
             return names + (["min_by", "max_by", "any_value"] if plain else [])
         names += ["percentile_approx", "any_value", "mean", "stddev", "count", "sum", "sum"]
         names += ["first", "last", "first_value", "last_value"]
@@ -371,7 +373,7 @@ class Values:
             return self._of_structs(columns)
         synonyms = {"mean": "avg", "stddev": "stddev_samp", "percentile_approx": "percentile"}
         row = AGGREGATES.get(synonyms.get(name, name))
-        where = "" if rows == "window" else self._filter(columns, asks=rows == "records" and self.ordered)
+        where = "" if rows == "window" else self._filter(columns, subqueries=rows == "records" and self.ordered)
         if name == "count" and self.chance(0.5):
             return f"count(*){where}", BIGINT
         if row is not None and row.name in MOMENTS:
@@ -413,7 +415,7 @@ class Values:
         return calls.get(name, f"{name}({text})")
 
     def _of_structs(self, columns: Sequence[tuple[str, Type]]) -> tuple[str, Type]:
-        """An aggregate of structs, or a field of what it gives."""
+        """An aggregate of structs, or a field of its result."""
         x, kind = self.any_value(columns, 0)
         y, other = self.any_value(columns, 0)
         struct = f"struct({x} AS x, {y} AS y)"
@@ -425,15 +427,15 @@ class Values:
         call = f"{name}({struct}, {self.value(INT, columns, 0)})" if name == "max_by" else f"{name}({struct})"
         return self.dice.choice([(call, whole), (f"{call}.x", kind), (f"{call}.y", other)])
 
-    def _filter(self, columns: Sequence[tuple[str, Type]], *, asks: bool) -> str:
-        """A FILTER with probability 0.2. asks: it may query other records."""
+    def _filter(self, columns: Sequence[tuple[str, Type]], *, subqueries: bool) -> str:
+        """A FILTER with probability 0.2, perhaps a subquery over other records."""
         if not self.chance(0.2):
             return ""
-        condition = self.asked(columns) if asks and self.chance(OTHER_ROWS) else self.condition(columns)
+        condition = self.over_other_rows(columns) if subqueries and self.chance(OTHER_ROWS) else self.condition(columns)
         return f" FILTER (WHERE {condition})"
 
     def _moments(self, name: str, arguments: int, columns: Sequence[tuple[str, Type]], where: str) -> tuple[str, Type]:
-        """An aggregate of deviations, of numbers that are not so large that their products drown each other."""
+        """An aggregate of deviations. Its numbers are small, so that their products lose no digits to each other."""
         powers = {"skewness": 3, "kurtosis": 3}.get(name, arguments)
         own, small = dict(COLUMNS), (TINYINT, SMALL, MONEY)[: 4 - powers]
         fitting = [n if n in own else f"CAST({n} AS SMALLINT)" for n, t in columns if own.get(n, t) in small] or ["1"]

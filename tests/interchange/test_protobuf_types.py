@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interchange.column_types.protobuf_types import columns_like, columns_of
-from tests.algebra.test_protobuf import ORDER
+from tests.fix_protobuf import ORDER
 from view_algebra.formats.interface import NoText, Schema
 
 TYPES = {

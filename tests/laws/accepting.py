@@ -1,4 +1,4 @@
-"""The expressions that the compiler takes. All are compiled in one catalog, so their source is compiled once."""
+"""The expressions that the compiler accepts. One catalog compiles all of them, so their source is compiled once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from view_algebra import Refused, View, compile_catalog
 
 
 def accepted(declarations: str, expressions: Iterable[str], of: str) -> dict[str, View]:
-    """The expressions that a view `SELECT … AS x FROM` a source or view may have, each with that view."""
+    """The expressions that compile as `SELECT … AS x FROM` a source or view, each with the view."""
     views = {
         f"v{number}": (expression, f"CREATE VIEW v{number} AS SELECT {expression} AS x FROM {of};")
         for number, expression in enumerate(dict.fromkeys(expressions))

@@ -1,4 +1,4 @@
-"""The two engines that laws are run on: the run's Spark, and an empty database of the module's own."""
+"""The two engines that run the laws: the Spark of the whole run, and an empty database per module."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.fix_services import Databases
 from tests.laws.engines import Engines
 
 OF_QUERIES = {"test_joins", "test_newest", "test_tables"}
-"""Laws for which Spark reads its plans, as for a small micro-batch. For the others, which are about functions and
-values, it makes code, as for a large one: that takes four times as long.
+"""Laws for which Spark interprets its plans, as for a small micro-batch. For the others, which are about functions and
+values, it compiles code, as for a large one. That takes four times as long.
 """
 
 

@@ -73,7 +73,7 @@ class Engines:
     compiling: true if Spark generates code for micro-batches, as in the speed layer. The oracle never does.
     types: by view, the types of its columns in Spark, known once `oracle` has read its SELECT
     counted: by stream with UNIQUE, the ids of the events that were fed
-    schemas: those that records in the frame of a registry are written with
+    schemas: by id, the schemas of records in the frame of a registry
     """
 
     spark: SparkSession
@@ -101,8 +101,8 @@ class Engines:
                 cursor.execute(f"DROP VIEW IF EXISTS analytics.{view.name} CASCADE")
                 for table in view.cell_tables:
                     for number in range(1, generations + 1):
-                        cursor.execute(f"DROP TABLE IF EXISTS {place_of(table, number)}")
-                        cursor.execute(table.cells.format(table=place_of(table, number)))
+                        cursor.execute(f"DROP TABLE IF EXISTS {cells_table(table, number)}")
+                        cursor.execute(table.cells.format(table=cells_table(table, number)))
                 cursor.execute(f"CREATE VIEW analytics.{view.name} AS {view.final}")
 
     def feed(self, catalog: Catalog, batches: Mapping[str, Batches], generation: int = 1, offset: int = 0) -> None:
@@ -148,7 +148,7 @@ class Engines:
             cursor.execute(fused.staged)
             cursor.copy_expert(f"COPY {fused.table} FROM STDIN (FORMAT csv)", text)
             for table in tables:
-                into = place_of(table, generation)
+                into = cells_table(table, generation)
                 cursor.execute(table.merge.format(cells=fused.read[table.name], into=into, generation=generation))
             cursor.execute("COMMIT")
 
@@ -173,11 +173,11 @@ class Engines:
             reached = log_times.later(reached, since)
         return dict(reached)
 
-    def at_hand(self, source: Source, values: Sequence[Record]) -> None:
-        """Makes the source's view of rows at hand: they are parsed once, and add nothing to what Spark plans."""
+    def from_memory(self, source: Source, values: Sequence[Record]) -> None:
+        """Makes the source's view of rows in memory, so that they are parsed once and Spark's plans stay small."""
         self.records(source, values)
         parsed = self.spark.table(f"`{source.records}`")
-        good = self.spark.createDataFrame(parsed.toArrow(), parsed.schema).coalesce(1)  # which nothing has to shuffle
+        good = self.spark.createDataFrame(parsed.toArrow(), parsed.schema).coalesce(1)  # so that nothing is shuffled
         good.createOrReplaceTempView(f"`copies of {source.name}`")
         for name in (source.name, f"`{source.records}`"):
             records_that_count(good, source).createOrReplaceTempView(name)
@@ -187,7 +187,7 @@ class Engines:
         quick(self.spark)
         set_clock(self.spark, catalog.views.values(), datetime.now(UTC))
         for name, source in catalog.sources.items():
-            self.at_hand(source, [value for batch in batches.get(name, ()) for value in batch])
+            self.from_memory(source, [value for batch in batches.get(name, ()) for value in batch])
         for view in in_order(catalog):
             names = [c.name for c in view.columns]
             frame = self.spark.sql(view.spelled).toDF(*names)
@@ -202,10 +202,10 @@ class Engines:
 
     def all_expected(self, catalog: Catalog) -> Iterator[tuple[View, list[Row]]]:
         """Every view and its rows."""
-        yield from self.each_expected(in_order(catalog))
+        yield from self.expected_of(in_order(catalog))
 
-    def each_expected(self, views: Sequence[View]) -> Iterator[tuple[View, list[Row]]]:
-        """These views and their rows: Spark plans one on one processor, so two of them at a time."""
+    def expected_of(self, views: Sequence[View]) -> Iterator[tuple[View, list[Row]]]:
+        """These views and their rows, two at a time: Spark plans each on one processor."""
         with ThreadPoolExecutor(2) as pool:
             yield from zip(views, pool.map(self.expected, views), strict=True)
 
@@ -238,6 +238,21 @@ class Engines:
                 wrong[view.name] = difference(view, expected, actual)
         return wrong
 
+    def cells(self, table: CellTable, generation: int) -> list[Row]:
+        """The cells of a generation, in the order of their keys."""
+        columns = [*table.keys, *(partial.column for partial in table.partials)]
+        names = [f"{c.name}::text" if c.postgres in ("timestamptz", "date") else c.name for c in columns]
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SELECT {', '.join(names)} FROM {cells_table(table, generation)}")
+            rows = cursor.fetchall()
+        return sorted(rows, key=lambda row: [(value is None, str(value)) for value in row[: len(table.keys)]])
+
+    def merge_cells(self, table: CellTable, into: int, come_from: int) -> None:
+        """Merges the cells of one generation into another's."""
+        texts = {"cells": cells_table(table, come_from), "into": cells_table(table, into)}
+        with self.connection.cursor() as cursor:
+            cursor.execute(table.merge.format(generation=into, **texts))
+
     def types_of(self, view: View) -> list[str]:
         """Spark's own types of the author's SELECT."""
         return self.types[view.name]
@@ -267,7 +282,7 @@ def raw_of(record: Record, number: int) -> tuple[Any, ...]:
     return ("t", number % PARTITIONS, number, at, key, value, None)
 
 
-def place_of(table: CellTable, generation: int) -> str:
+def cells_table(table: CellTable, generation: int) -> str:
     """The table of a generation's cells. The analysts' views read the cells of the first."""
     return f"cells.{table.name}" + (f"_g{generation}" if generation > 1 else "")
 
@@ -278,12 +293,12 @@ def in_order(catalog: Catalog) -> list[View]:
 
 
 def _as_held(value: Any) -> Any:
-    """A value as Postgres has it, which has no U+0000."""
+    """A value as Postgres holds it, without U+0000."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
 def _readable(name: str, kind: str) -> str:
-    """Times as text: Python's datetime has neither all of Spark's years nor its time zone."""
+    """A column, with times as texts: Python's datetime lacks some of Spark's years, and its time zone."""
     if kind in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
         return f"date_format(`{name}`, 'yyyy-MM-dd HH:mm:ss.SSSSSS') AS `{name}`"
     if kind == "BINARY":
@@ -306,7 +321,7 @@ def _full(kind: str) -> str:
 
 
 def ordered(rows: list[Row]) -> list[Row]:
-    """Rows in an order of their own, so that two sets of rows can be compared."""
+    """Rows in a fixed order, so that two sets of rows can be compared."""
     return sorted(rows, key=lambda row: ([(v is None, _key(v)) for v in row], [v for v in row if _is_number(v)]))
 
 
@@ -327,7 +342,7 @@ def _key(value: Any) -> str:
 
 
 def _in_json(value: Any) -> Any:
-    """A nested value, where 0, 0.0 and -0.0 are one number."""
+    """A nested value in which 0, 0.0 and -0.0 are one number."""
     if isinstance(value, list):
         return [_in_json(item) for item in value]
     if isinstance(value, dict):
@@ -336,7 +351,7 @@ def _in_json(value: Any) -> Any:
 
 
 def same(expected: Sequence[Row], actual: Sequence[Row], rounding: float = 0) -> bool:
-    """Equal rows: doubles up to the order in which they were added, everything else exactly."""
+    """True for equal rows. Doubles may differ by the order in which they were added."""
     return len(expected) == len(actual) and all(
         len(a) == len(b) and all(_same(x, y, rounding) for x, y in zip(a, b, strict=True))
         for a, b in zip(expected, actual, strict=True)
@@ -344,7 +359,7 @@ def same(expected: Sequence[Row], actual: Sequence[Row], rounding: float = 0) ->
 
 
 def difference(view: View, expected: Sequence[Row], actual: Sequence[Row]) -> str:
-    """The differences, as text for a failure: by column if rows can be paired."""
+    """The differences by column, as text for a failure."""
     pairs = zip(expected, actual, strict=False)
     names = [c.name for c in view.columns]
     wrong = {n: (x, y) for a, b in pairs for n, x, y in zip(names, a, b, strict=True) if not _same(x, y)}

@@ -1,4 +1,4 @@
-"""Averages of decimals equal Spark's to the last digit, also those of few digits, which Spark computes as doubles."""
+"""Averages of decimals equal Spark's to the last digit, including those that Spark computes as doubles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from view_algebra import Catalog, compile_catalog
 
 @cache
 def catalog() -> Catalog:
-    """Averages of decimals, in every place of a view."""
+    """Averages of decimals, wherever a view can have one."""
     return compile_catalog(
         {
             "averages.sql": """
@@ -33,7 +33,7 @@ CREATE VIEW next_to AS SELECT id, avg(amount) OVER (PARTITION BY country) AS a F
     )
 
 
-def test_an_average_is_spark_s_to_its_last_digit(engines: Engines) -> None:
+def test_an_average_equals_sparks_to_the_last_digit(engines: Engines) -> None:
     # 745.49 / 160 is 4.6593125; Spark divides 46593.125 by 10^4 as doubles and has 4.6593124999999995
     amounts = ["4.66"] * 159 + ["4.55"]
     orders: list[Record] = [

@@ -15,7 +15,7 @@ from speed_layer import record_file
 from speed_layer.records import fetch_few
 from tests.fix_registry import in_frame
 from tests.laws.engines import Engines, raw_of
-from tests.laws.test_formats import avro, declared
+from tests.laws.formats import avro, declared
 from view_algebra import compile_catalog
 from view_algebra.formats import decodings
 from view_algebra.formats.avro_columns import directly
@@ -83,7 +83,7 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
     "fine": (decimal(6), [unscaled(digits) for digits in UNSCALED]),
     "fixed": ({**decimal(4), "type": "fixed", "name": "f", "size": 12}, list(map(unscaled, UNSCALED))),
 }
-"""Kinds of fields, each with its values as Avro has them."""
+"""Kinds of fields, each with values as Avro writes them."""
 
 TYPES = ("BOOLEAN", "INT", "BIGINT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "DECIMAL(10,2)", "DECIMAL(38,6)")
 
@@ -95,12 +95,12 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 
 def as_written(kind: Any) -> Any:
-    """The kind without what it means, for a writer that takes values as they are."""
+    """The kind without its logical type, so that fastavro writes values unchanged."""
     return {**kind, "logicalType": "none"} if isinstance(kind, dict) else kind
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_a_column_equals_the_reading_of_its_json(engines: Engines, type: str, tmp_path: Path) -> None:
+def test_a_column_that_is_read_directly_equals_the_one_in_json(engines: Engines, type: str, tmp_path: Path) -> None:
     values = []
     for id, (kind, of_kind) in enumerate(KINDS.values(), 1):
         engines.schemas[str(id)] = Schema("AVRO", json.dumps(schema_of(kind)))
@@ -109,14 +109,14 @@ def test_a_column_equals_the_reading_of_its_json(engines: Engines, type: str, tm
     columns = [DirectColumn("x", "x", type), DirectColumn("missing", "missing", type)]
     direct = directly(columns, {}, engines.schemas, values, [None] * len(values)).numbers
     assert 0 < len(direct) < len(values), "some are read directly, and some are not"
-    lists = f"x {type}, missing {type}, more ARRAY<INT>"  # which are not read directly, so the record is by its JSON
+    lists = f"x {type}, missing {type}, more ARRAY<INT>"  # a record with a list is read as JSON
     read = texts(engines, f"x {type}, missing {type}", values)
     assert read == texts(engines, lists, values)
-    assert read == texts(engines, f"x {type}, missing {type}", values, tmp_path / "records"), "as few as are at hand"
+    assert read == texts(engines, f"x {type}, missing {type}", values, tmp_path / "records"), "a small micro-batch"
 
 
 def nested(levels: int) -> dict[str, Any]:
-    """Records in records, each of which also has a number."""
+    """A record in a record, this many times. Each also has a number."""
     inner: Any = "int"
     for level in range(levels):
         fields = [{"name": "n", "type": "int"}, {"name": "inner", "type": inner}]
@@ -136,13 +136,13 @@ UNREAD: dict[str, tuple[Any, bytes]] = {
     "nested": (nested(90), b"\x02" * 91),
     "too deep": (nested(150), b"\x02" * 151),
     "null or bytes": (["null", "bytes"], b"\x02\x04\x00\xff"),
-    "boolean that is none": ("boolean", b"\x02"),
+    "byte that is not a boolean": ("boolean", b"\x02"),
     "decimal of too many digits behind the point": (decimal(900), b"\x04\x01\x02"),
 }
 """Kinds of fields that no column reads, each with a value."""
 
 
-def test_a_field_that_is_not_declared_decides_alike_both_ways(engines: Engines) -> None:
+def test_an_undeclared_field_makes_the_same_records_bad_both_ways(engines: Engines) -> None:
     values = []
     for id, (kind, written) in enumerate(UNREAD.values(), 1):
         fields = [{"name": "x", "type": "long"}, {"name": "unread", "type": kind}]
@@ -157,9 +157,9 @@ def test_a_field_that_is_not_declared_decides_alike_both_ways(engines: Engines) 
 
 
 def texts(engines: Engines, columns: str, values: list[bytes], few: Path | None = None) -> list[tuple[str, ...]]:
-    """The texts of the two columns of each record, or the reason that it is bad.
+    """The two columns of each record as texts, after the reason if it is bad.
 
-    few: the file by which the records of a small micro-batch come.
+    few: the file that takes the records of a small micro-batch to Spark.
     """
     source = compile_catalog({"s.sql": declared(columns, "format 'avro'")}).sources["s"]
     if few is None:

@@ -38,13 +38,13 @@ def test_multiplication_and_division_of_doubles_follow_ieee_754(engines: Engines
             ([a for a, _ in pairs], [b for _, b in pairs]),
         )
         for a, b, product, quotient in cursor.fetchall():
-            nothing = product == 0 and abs(a * b) == SMALLEST  # half of the smallest, but for a digit beyond a double's
+            nothing = product == 0 and abs(a * b) == SMALLEST  # about half of the smallest: it may round either way
             assert nothing or str(product + 0) == str(a * b + 0), (a, b)  # -0 is 0
             assert quotient is None if b == 0 else str(quotient + 0) == str(a / b + 0), (a, b)
 
 
-def test_a_share_between_two_doubles_is_read_however_small_they_are(engines: Engines) -> None:
-    """As `percentile` of Spark has it, which multiplies both neighbours and adds them up."""
+def test_a_percentile_between_two_tiny_doubles_is_computed(engines: Engines) -> None:
+    """Spark's `percentile` multiplies both neighbours by their shares and adds the products."""
     numbers = sorted(EDGES[:-2])
     with engines.connection.cursor() as cursor:
         for low, high in pairwise(numbers):

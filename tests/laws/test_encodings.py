@@ -48,7 +48,7 @@ def of_type(name: str, type_: str, semantic: str | None = None, **parameters: st
     return {"field": name, "type": type_, "optional": True, "name": semantic, "version": 1, "parameters": parameters}
 
 
-# a unit that is declared
+# declared units
 
 NOON = "2024-06-01 12:00:00"
 WITHOUT = "is a number without a unit: set 'epoch' to 's', 'ms', 'us' or 'ns' in TBLPROPERTIES"
@@ -169,7 +169,7 @@ def test_a_decimal_is_base64_unless_it_has_a_point(engines: Engines) -> None:
         "9.90": ("9.90", None),
         "-5.00": ("-5.00", None),
         "0E-10": ("0.00", None),
-        "1e10": ("-27572.60", None),  # three bytes: a decimal with two places never ends so
+        "1e10": ("-27572.60", None),  # base64 of three bytes: a decimal with two places never ends like this
         **{
             bad: (None, UNSURE.format("12,2"))
             for bad in ("+5", "\u0663", "5", "", "A", "AA", "9.9.9", "1,5", "12,50", "NaN")
@@ -285,7 +285,7 @@ def test_texts_of_times_are_read_in_every_mode(engines: Engines) -> None:
         ("nanoseconds", (9223372036854775807, -9223372036854775808, 9223372036825200000)),
     ],
 )
-def test_an_infinity_that_debezium_writes_is_null_and_no_mistake(
+def test_an_infinity_that_debezium_writes_is_null_and_not_bad(
     engines: Engines, mode: str, numbers: tuple[int, ...]
 ) -> None:
     of = source("id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM + f", 'time.precision.mode' '{mode}'")

@@ -1,4 +1,4 @@
-"""An estimate is off by no more than it promises."""
+"""Percentiles over buckets keep their relative error, and the order of values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CENTS = [Decimal(n) / 100 for n in (0, 1, -1, 5, 99, 100, 12_345, -12_345, 999_9
     [(DOUBLE, DOUBLES, 0), (BIGINT, WHOLE, 1), (decimal(9, 2), CENTS, 0.01)],
     ids=["DOUBLE", "BIGINT", "DECIMAL"],
 )
-def test_the_value_shown_for_a_bucket_is_near_its_values_and_in_their_order(
+def test_the_value_of_a_bucket_is_near_its_values_and_in_their_order(
     engines: Engines, kind: Type, values: Sequence[float | Decimal], unit: float, error: float
 ) -> None:
     frame = engines.spark.createDataFrame([(value,) for value in sorted(values)], f"x {kind.spark}")

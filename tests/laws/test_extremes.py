@@ -11,12 +11,12 @@ import psycopg2
 from master_log.causes import SPARK_ERRORS, cause
 from tests.laws.accepting import accepted
 from tests.laws.engines import Engines
-from tests.laws.test_functions import ARGUMENTS, ROWS, SECOND
+from tests.laws.function_columns import ARGUMENTS, ROWS, SECOND
 from view_algebra import Refused, compile_catalog
 from view_algebra.language.functions import Function
 
 INFINITY, MINUS_INFINITY = 9223372036825200000, -9223372036832400000
-"""Microseconds, or whatever its unit is, that Debezium writes of Postgres' infinite times."""
+"""The numbers that Debezium writes for Postgres' infinite times, in every unit."""
 
 WHOLE = [0, 1, -1, 2**31 - 1, -(2**31), 719_163, -719_163, 2_932_897, 10**6, 2**20, 55296, 1114112]
 LONG = [
@@ -83,7 +83,7 @@ def records(count: int = 150) -> list[bytes]:
 
 
 def calls(row: Function) -> Iterator[str]:
-    """Calls of a row: its optional arguments left out and given, and twice the same where it takes two of a kind."""
+    """Calls of a function, without and with its optional arguments, with equal and different arguments of one type."""
     needed = [kind for kind in row.takes if kind[-1] not in "*?"]
     for more in (0, 1) if len(needed) < len(row.takes) else (0,):
         kinds = [*needed, *(kind.rstrip("*?") for kind in row.takes[len(needed) :][:more])]
@@ -115,7 +115,7 @@ def failing(answer: Callable[[Sequence[str]], object], some: Sequence[str]) -> d
     """The expressions that raise, each with its error."""
     try:
         answer(some)
-    except (*SPARK_ERRORS, psycopg2.Error, Refused) as error:  # some are served alone, but not next to each other
+    except (*SPARK_ERRORS, psycopg2.Error, Refused) as error:  # some compile alone, but not next to each other
         if len(some) == 1:
             return {some[0]: cause(str(error))}
         half = len(some) // 2
@@ -128,7 +128,7 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
     source += " USING kafka OPTIONS (topic 's', format 'json');\n"
     rows = f"CREATE VIEW r AS SELECT kafka_offset AS id, {', '.join(VALUES)} FROM s;\n"
 
-    def text(some: Sequence[str], of: str, check: bool) -> str:
+    def text(some: Sequence[str], of: str, *, check: bool) -> str:
         columns = ", ".join(f"{expression} AS c{n}" for n, expression in enumerate(some))
         catalog = compile_catalog({"x.sql": source + rows + f"CREATE VIEW v AS SELECT {columns} FROM {of};"})
         return catalog.views["v"].spelled if check else catalog.views["v"].cell_tables[0].partial
@@ -136,7 +136,7 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
     def read_above(some: Sequence[str]) -> None:
         columns = ", ".join(f"{expression} AS c{n}" for n, expression in enumerate(some))
         view = compile_catalog({"x.sql": source + rows + f"CREATE VIEW v AS SELECT {columns} FROM r;"}).views["v"]
-        if not view.cell_tables:  # of the others, Spark computes what Postgres does not
+        if not view.cell_tables:  # otherwise Spark computes the expressions, not Postgres
             with engines.connection.cursor() as cursor:
                 cursor.execute(f"SELECT v::text FROM ({view.final}) AS v")
                 cursor.fetchall()
@@ -156,8 +156,8 @@ def test_no_value_stops_a_stream_or_ends_a_check(engines: Engines) -> None:
             wrong |= {f"{call}, read": why for call, why in failing(read_above, taken[start : start + 60]).items()}
         for check in (False, True) if of == "s" else (True,):
 
-            def answer(some: Sequence[str], of: str = of, check: bool = check) -> None:
-                engines.spark.sql(text(some, of, check)).write.format("noop").mode("overwrite").save()
+            def answer(some: Sequence[str], *, of: str = of, check: bool = check) -> None:
+                engines.spark.sql(text(some, of, check=check)).write.format("noop").mode("overwrite").save()
 
             for start in range(0, len(taken), 60):
                 failures = failing(answer, taken[start : start + 60])

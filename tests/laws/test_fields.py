@@ -1,4 +1,4 @@
-"""A field is read as exactly the value that is written, or as none."""
+"""A field is read as exactly the value that was written, or as NULL."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.laws.bad_fields import LINES
 from tests.laws.engines import Engines, Record
 from view_algebra import Source, compile_catalog
 from view_algebra.compiled import NULLED
@@ -82,7 +83,7 @@ EXACT: list[tuple[str, str, Any]] = [
     ('"times": ["2024-03-01T12:00:00Z", null], "i": "1"', "times", [NOON, None]),
     ('"i": 1, "i": "2"', "i", 2),
 ]
-"""Fields of records, a column, and its value."""
+"""Fields of a record, one of its columns, and the value of the column."""
 
 
 def source(properties: str = "", columns: str = COLUMNS) -> Source:
@@ -116,20 +117,6 @@ def test_a_field_is_read_as_it_is_written(exact: list[Any], number: int) -> None
     assert exact[number].kafka_error == (None if value is not None else "a field has the wrong type: l is no BIGINT")
 
 
-LINES = [
-    '{"order_id":1,"qty":2,"price":"9.90","shipped_at":"2024-03-01T12:00:00Z","note":""}',
-    '{"order_id":2,"qty":"","price":"5.00","shipped_at":"","note":null}',
-    '{"order_id":3,"qty":"3","price":"","shipped_at":"0000-00-00 00:00:00"}',
-    '{"order_id":4,"qty":null,"price":"1,000.50","shipped_at":"2024-03-01 13:00:00.123456789"}',
-    '{"order_id":5,"qty":1.0,"price":7,"shipped_at":"null"}',
-    '{"order_id":6,"qty":4,"price":"N/A","shipped_at":"2024-03-01T12:00:00+0200"}',
-    '{"order_id":7,"qty":" 5 ","price":" 2.50 ","shipped_at":"2024-03-01T12:00:00.000+02:00"}',
-    '{"order_id":8,"qty":true,"price":"-","shipped_at":"0001-01-01T00:00:00Z"}',
-    '{"order_id":9,"qty":[],"price":"12,50","shipped_at":"03:04"}',
-    '{"order_id":10,"qty":1,"price":1,"shipped_at":1700000000123,"note":"\\u0000"}',
-    '{"order_id":11,"qty":17.5,"price":1e-5000,"shipped_at":"0000-01-01"}',
-    '{"order_id":"x","qty":1}',
-]
 ORDER_LINES = "order_id BIGINT, qty INT, price DECIMAL(10, 2), shipped_at TIMESTAMP, note STRING, UNIQUE (order_id)"
 
 
@@ -229,7 +216,7 @@ def test_an_undecodable_datum_is_null_and_reading_it_again_changes_nothing(engin
     ]
 
 
-def test_a_table_by_event_time_takes_no_record_whose_event_time_cannot_be_read(engines: Engines) -> None:
+def test_in_a_table_by_event_time_a_record_with_an_unreadable_event_time_is_bad(engines: Engines) -> None:
     properties = "'on_bad_field' = 'null', 'event_time' = 'at', 'newest_by' = '{}'"
     values = [b'{"id": 1, "n": "x", "at": "2024-03-01T12:00:00Z"}', b'{"id": 1, "at": "01.03.2024"}', b'{"id": 1}']
     bad = "a field has the wrong type: at is no TIMESTAMP"

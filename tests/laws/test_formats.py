@@ -12,11 +12,11 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 import pytest
 
 from tests.fix_registry import in_frame
 from tests.laws.engines import Engines, Sent
+from tests.laws.formats import avro, columns_read, declared
 from view_algebra import compile_catalog
 from view_algebra.formats import Decoding
 from view_algebra.formats.interface import Schema
@@ -56,24 +56,11 @@ LINES: list[tuple[bytes, tuple[Any, ...] | str]] = [
     (b"1,a,1,1,03:04,,,", "a field holds a time of day without the day"),
     (b'1,a,1,1,,,,"[1],""x"":[2]"', "a field has the wrong type: tags is no ARRAY<INT>"),
 ]
-"""Values, each with its fields or with the reason why it is bad."""
-
-
-def declared(columns: str, options: str) -> str:
-    return f"CREATE TABLE s ({columns}) USING kafka OPTIONS (topic 's', {options});"
-
-
-def found(engines: Engines, sql: str, values: list[Any]) -> list[Any]:
-    """The columns of each record, or the reason that it is bad."""
-    source = compile_catalog({"s.sql": sql}).sources["s"]
-    engines.records(source, values)
-    names = [f"`{column.name}`" for column in source.columns]
-    rows = engines.spark.sql(f"SELECT kafka_error, {', '.join(names)} FROM records ORDER BY kafka_offset").collect()
-    return [row[0] or tuple("NaN" if value != value else value for value in row[1:]) for row in rows]
+"""Values, each with its fields or the reason that it is bad."""
 
 
 def test_a_line_of_csv_is_its_fields_or_bad(engines: Engines) -> None:
-    rows = found(engines, declared(COLUMNS, "format 'csv'"), [line for line, _ in LINES])
+    rows = columns_read(engines, declared(COLUMNS, "format 'csv'"), [line for line, _ in LINES])
     expected = [tuple(_local(v) for v in row) if isinstance(row, tuple) else row for _, row in LINES]
     assert [*zip([line for line, _ in LINES], rows, strict=True)] == [
         *zip([line for line, _ in LINES], expected, strict=True)
@@ -86,7 +73,7 @@ def _local(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("delimiter", "quote"), [(";", "'"), ("\t", '"'), ("|", "^")])
-def test_a_csv_writer_s_output_is_read_back(engines: Engines, delimiter: str, quote: str) -> None:
+def test_the_output_of_a_csv_writer_is_read_back(engines: Engines, delimiter: str, quote: str) -> None:
     letters, picked = f"ab {delimiter}{quote}\n\\\"'é,;", random.Random(7)
     rows = [
         tuple("".join(picked.choices(letters, k=picked.randrange(6))) or None for _ in range(3)) for _ in range(200)
@@ -97,26 +84,26 @@ def test_a_csv_writer_s_output_is_read_back(engines: Engines, delimiter: str, qu
         csv.writer(line, delimiter=delimiter, quotechar=quote, lineterminator="\n").writerow(row)
         values.append(line.getvalue().encode())
     options = f"format 'csv', delimiter '{delimiter}', quote '{quote.replace(chr(39), chr(92) + chr(39))}'"
-    assert found(engines, declared("a STRING, b STRING, c STRING", options), values) == rows
+    assert columns_read(engines, declared("a STRING, b STRING, c STRING", options), values) == rows
 
 
 def test_a_text_that_says_null_is_null(engines: Engines) -> None:
     sql = declared("a BIGINT, b STRING", "format 'csv', null 'NULL'")
-    assert found(engines, sql, [b"NULL,NULL", b"1,null"]) == [(None, None), (1, "null")]
+    assert columns_read(engines, sql, [b"NULL,NULL", b"1,null"]) == [(None, None), (1, "null")]
 
 
 def test_text_and_bytes_are_the_value_itself(engines: Engines) -> None:
     values = [b'{"not": "read"} \\', "é\n".encode(), b"", None, b"\xff"]
     read = ['{"not": "read"} \\', "é\n", "", "the value is null", "the value is not UTF-8"]
-    assert found(engines, declared("line STRING", "format 'text'"), values) == [
+    assert columns_read(engines, declared("line STRING", "format 'text'"), values) == [
         text if text.startswith("the value") else (text,) for text in read
     ]
-    assert found(engines, declared("b BINARY", "format 'bytes'"), [b"\x00\xff", b""]) == [(b"\x00\xff",), (b"",)]
+    assert columns_read(engines, declared("b BINARY", "format 'bytes'"), [b"\x00\xff", b""]) == [(b"\x00\xff",), (b"",)]
 
 
 def test_a_table_has_its_key_from_kafka_and_its_value_from_the_text(engines: Engines) -> None:
     sql = declared("id STRING, note STRING, PRIMARY KEY (id)", "format 'text', key_format 'string'")
-    assert found(engines, sql, [(b"k", b"first"), (b"k", None)]) == [("k", "first"), ("k", None)]
+    assert columns_read(engines, sql, [(b"k", b"first"), (b"k", None)]) == [("k", "first"), ("k", None)]
 
 
 ORDER: dict[str, Any] = {
@@ -156,12 +143,6 @@ LISTS: dict[str, Any] = {
 }
 
 
-def avro(schema: dict[str, Any], fields: dict[str, Any]) -> bytes:
-    datum = io.BytesIO()
-    fastavro.schemaless_writer(datum, fastavro.parse_schema(schema), fields)
-    return datum.getvalue()
-
-
 def of_schema(columns: str, schema: dict[str, Any]) -> str:
     return declared(columns, f"format 'avro', schema '{json.dumps(schema)}'")
 
@@ -177,7 +158,7 @@ def test_a_datum_of_avro_is_its_fields_or_bad(engines: Engines) -> None:
     shown = [_local(v) for v in (at, order["seen"])]
     rest = (date(2026, 1, 2), True, b"\x00\xff", "old", str(uuid.UUID(int=7)))
     price = order["price"]
-    assert found(engines, of_schema(ORDERS, ORDER), values) == [
+    assert columns_read(engines, of_schema(ORDERS, ORDER), values) == [
         (2**62, -5, "é\n", price, 0.1, *shown, *rest, ("Kraków",), None),
         (2**62, -5, None, price, "NaN", *shown, *rest, (None,), None),
         *[
@@ -195,7 +176,7 @@ def test_lists_of_avro_are_read_and_endless_ones_are_bad(engines: Engines) -> No
     endless = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01" + b"\x00" * 20  # a list of 2 ** 63 - 1 elements, all null
     long = b"\x02\x02" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01" + b"a" * 20  # a text of as many bytes
     bad = "not Avro: the value ends too early"
-    assert found(engines, sql, [whole, endless, long]) == [(["a", None], {"x": 2**40}), bad, bad]
+    assert columns_read(engines, sql, [whole, endless, long]) == [(["a", None], {"x": 2**40}), bad, bad]
 
 
 TORN: dict[str, Any] = {
@@ -232,7 +213,7 @@ def test_bytes_that_no_avro_writer_writes_are_a_bad_record(engines: Engines) -> 
         (b"\1\0\0\0\2\2x\3\0", "not Avro: a boolean is the byte 0x03"),
     ]
     columns = "ok BOOLEAN, kind STRING, name STRING, kinds ARRAY<STRING>, flags MAP<STRING, BOOLEAN>"
-    rows = found(engines, of_schema(columns, TORN), [value for value, _ in values])
+    rows = columns_read(engines, of_schema(columns, TORN), [value for value, _ in values])
     assert [*zip([value for value, _ in values], rows, strict=True)] == values
 
 
@@ -247,7 +228,7 @@ def test_a_topic_of_several_types_has_a_union_as_its_schema(engines: Engines) ->
         (in_frame(40, b"\1\2x"), "not Avro: a union has no branch below 0 (schema 40)"),
     ]
     sql = declared("id BIGINT, why STRING", "format 'avro'")
-    assert found(engines, sql, [value for value, _ in values]) == [row for _, row in values]
+    assert columns_read(engines, sql, [value for value, _ in values]) == [row for _, row in values]
 
 
 def test_a_framed_datum_is_read_by_the_schema_that_wrote_it(engines: Engines) -> None:
@@ -288,10 +269,10 @@ def test_a_framed_datum_is_read_by_the_schema_that_wrote_it(engines: Engines) ->
         (None, "the value is null"),
     ]
     sql = declared("id BIGINT, amount DOUBLE, note STRING, `to` STRUCT<city: STRING>, at TIMESTAMP", "format 'avro'")
-    assert found(engines, sql, [value for value, _ in values]) == [row for _, row in values]
+    assert columns_read(engines, sql, [value for value, _ in values]) == [row for _, row in values]
 
 
-def test_change_events_in_avro_are_the_rows_that_they_leave(engines: Engines) -> None:
+def test_change_events_in_avro_are_read_as_the_rows_of_their_changes(engines: Engines) -> None:
     fields = [
         {"name": "id", "type": "long"},
         {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 20}},
@@ -331,7 +312,7 @@ def test_change_events_in_avro_are_the_rows_that_they_leave(engines: Engines) ->
         "id BIGINT PRIMARY KEY, price DECIMAL(30,20), at TIMESTAMP, day DATE",
         "format 'debezium-avro'",
     )
-    assert found(engines, sql, values) == [
+    assert columns_read(engines, sql, values) == [
         (7, price, at, date(2026, 1, 2)),
         (8, Decimal("0E-20"), at, date(2026, 1, 2)),
         (8, None, None, None),
@@ -342,19 +323,22 @@ def test_change_events_in_avro_are_the_rows_that_they_leave(engines: Engines) ->
     ]
 
 
-def test_a_key_is_what_a_serializer_of_numbers_or_of_avro_wrote(engines: Engines) -> None:
+def test_a_key_is_read_as_a_serializer_of_numbers_or_avro_wrote_it(engines: Engines) -> None:
     engines.schemas |= {"30": Schema("AVRO", '"string"')}
     of = "id {}, n INT, PRIMARY KEY (id)"
     longs = [((-(2**40)).to_bytes(8, "big", signed=True), b'{"n": 1}'), (b"1", b'{"n": 1}')]
     lacks = "the primary key is null: id"
-    assert found(engines, declared(of.format("BIGINT"), "format 'json', key_format 'long'"), longs) == [
+    assert columns_read(engines, declared(of.format("BIGINT"), "format 'json', key_format 'long'"), longs) == [
         (-(2**40), 1),
         lacks,
     ]
     ints = [((-5).to_bytes(4, "big", signed=True), b'{"n": 1}'), ((7).to_bytes(4, "big"), None)]
-    assert found(engines, declared(of.format("INT"), "format 'json', key_format 'int'"), ints) == [(-5, 1), (7, None)]
+    assert columns_read(engines, declared(of.format("INT"), "format 'json', key_format 'int'"), ints) == [
+        (-5, 1),
+        (7, None),
+    ]
     shorts = [((-5).to_bytes(2, "big", signed=True), b'{"n": 1}'), ((2**15 - 1).to_bytes(2, "big"), None), (b"1", None)]
-    assert found(engines, declared(of.format("INT"), "format 'json', key_format 'short'"), shorts) == [
+    assert columns_read(engines, declared(of.format("INT"), "format 'json', key_format 'short'"), shorts) == [
         (-5, 1),
         (2**15 - 1, None),
         "a deletion, and its key is no short of id INT",
@@ -375,17 +359,19 @@ def test_a_key_is_what_a_serializer_of_numbers_or_of_avro_wrote(engines: Engines
     sql = declared(of.format("DOUBLE"), "format 'json', key_format 'double'")
     keys = [(struct.pack(">d", number), None) for number in doubles]
     expected = [(number if number == number else "NaN", None) for number in doubles]
-    assert found(engines, sql, keys) == expected
+    assert columns_read(engines, sql, keys) == expected
     floats = [struct.unpack(">f", picked.randbytes(4))[0] for _ in range(200)] + [2.0**-149, -0.5, float("inf")]
     keys = [(struct.pack(">f", number), None) for number in floats]
     expected = [(number if number == number else "NaN", None) for number in floats]
-    assert found(engines, sql.replace("'double'", "'float'"), keys) == expected
-    assert found(engines, sql.replace("id DOUBLE", "id FLOAT").replace("'double'", "'float'"), keys) == expected
+    assert columns_read(engines, sql.replace("'double'", "'float'"), keys) == expected
+    assert columns_read(engines, sql.replace("id DOUBLE", "id FLOAT").replace("'double'", "'float'"), keys) == expected
     texts = [(in_frame(30, b'\x06a"b'), b'{"n": 1}')]
-    assert found(engines, declared(of.format("STRING"), "format 'json', key_format 'avro'"), texts) == [('a"b', 1)]
+    assert columns_read(engines, declared(of.format("STRING"), "format 'json', key_format 'avro'"), texts) == [
+        ('a"b', 1)
+    ]
 
 
-def test_json_in_the_frame_of_a_registry_is_read_behind_it(engines: Engines) -> None:
+def test_json_is_read_behind_the_frame_of_a_registry(engines: Engines) -> None:
     values: list[Any] = [
         in_frame(1, b'{"id": 1}'),
         in_frame(2, b"x"),
@@ -406,7 +392,7 @@ def test_json_in_the_frame_of_a_registry_is_read_behind_it(engines: Engines) -> 
         "the value is null",
     ]
     values += [in_frame(5, b'{"id": 5, "b": [{"c": 1}]}'), b'{"id": 6}', None]
-    assert found(engines, declared("id BIGINT", "format 'json', frame 'registry'"), values) == expected
+    assert columns_read(engines, declared("id BIGINT", "format 'json', frame 'registry'"), values) == expected
     engines.records(
         compile_catalog({"s.sql": declared("id INT", "format 'json', frame 'registry'")}).sources["s"], values
     )
@@ -414,7 +400,7 @@ def test_json_in_the_frame_of_a_registry_is_read_behind_it(engines: Engines) -> 
     assert [row[0] if row[0] is None else bytes(row[0]) for row in kept] == values
     event = b'{"op": "c", "before": null, "after": {"id": 7}, "source": {"ts_ms": 1}}'
     sql = declared("id BIGINT PRIMARY KEY", "format 'debezium-json', key_format 'none', frame 'registry'")
-    assert found(engines, sql, [in_frame(1, event)]) == [(7,)]
+    assert columns_read(engines, sql, [in_frame(1, event)]) == [(7,)]
 
 
 def test_json_whose_schema_a_header_names_has_no_frame(engines: Engines) -> None:
@@ -428,7 +414,7 @@ def test_json_whose_schema_a_header_names_has_no_frame(engines: Engines) -> None
         Sent(b"k", None, 0, at, [*of_value]),
     ]
     no_frame = "no frame of a schema registry stands before the value"
-    assert found(engines, declared("id BIGINT", "format 'json', frame 'registry'"), values) == [
+    assert columns_read(engines, declared("id BIGINT", "format 'json', frame 'registry'"), values) == [
         (1,),
         no_frame,
         no_frame,
@@ -446,7 +432,7 @@ def test_json_whose_schema_a_header_names_has_no_frame(engines: Engines) -> None
         ("format 'json', key_format 'avro'", "format 'json', key_format 'protobuf'"),
     ],
 )
-def test_sources_that_are_decoded_otherwise_are_not_read_alike(one: str, other: str) -> None:
+def test_sources_that_need_different_decoders_do_not_share_one(one: str, other: str) -> None:
     columns = "id BIGINT PRIMARY KEY, tags ARRAY<STRING>"
     sources = [compile_catalog({"s.sql": declared(columns, options)}).sources["s"] for options in (one, other)]
     assert not sources[0].reads_as(sources[1])

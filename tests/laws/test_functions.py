@@ -1,4 +1,4 @@
-"""Every row of the table of functions means in Spark what the table says, and above the aggregation in Postgres too."""
+"""Every function of the table has the table's type and value in Spark, and above the aggregation in Postgres."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from tests.laws.accepting import accepted
 from tests.laws.engines import Engines, same
+from tests.laws.function_columns import ARGUMENTS, ROWS, SECOND, VALUES, source
 from view_algebra import compile_catalog
-from view_algebra.language.functions import FUNCTIONS, Function
+from view_algebra.language.functions import Function
 from view_algebra.language.types import VOID
 from view_algebra.typed.natural_names import natural_name
 from view_algebra.typed.queries import query
@@ -20,126 +21,6 @@ from view_algebra.typed.scalars import expression
 from view_algebra.typed.scopes import Context, Outside, Scope
 from view_algebra.written.dialect import parsed
 
-VALUES: dict[str, tuple[str, list[object]]] = {
-    "b": ("BOOLEAN", [True, False, None]),
-    "ti": ("TINYINT", [0, -128, 127, None]),
-    "si": ("SMALLINT", [7, -32768, None]),
-    "i": ("INT", [0, 3, -7, 2**31 - 1, -(2**31), None]),
-    "l": ("BIGINT", [0, 1, -1, 10, 2**63 - 1, -(2**63), None]),
-    "m": ("BIGINT", [3, -1, 0, 2**62, None]),
-    "d": ("DOUBLE", [0.0, 1.5, -2.5, 0.125, 1e300, -1e300, 1e-300, "NaN", "Infinity", "-Infinity", 2.675, None]),
-    "e": ("DOUBLE", [0.0, 2.0, -0.5, 1e300, 5e-324, "NaN", None]),
-    "c": ("DECIMAL(12,3)", [0, 1.005, -2.5, 999999999.999, -0.001, None]),
-    "w": ("DECIMAL(38,10)", [3, -0.0000000001, "9999999999999999999999999999.9999999999", 0, None]),
-    "s": ("STRING", ["", "a", "Zürich", " ab ", "a_b%c", "x,y", "😀b", "10", None]),
-    "t": ("STRING", ["", "b", "a", "ü", "ab", None]),
-    "read": ("STRING", ["2024-03-10 02:30:00.5", " 2024-02-29", "-1.5", "1e3", "12:30", "x", None]),
-    "day": ("DATE", ["2024-02-29", "1969-12-31", "0001-01-01", "9999-12-31", "2023-12-31", None]),
-    "day2": ("DATE", ["2024-03-01", "1970-01-01", None]),
-    "ts": (
-        "TIMESTAMP",
-        [
-            "2024-03-10T02:30:00.123456Z",
-            "1969-12-31T23:59:59.999999Z",
-            "0001-01-01T00:00:00Z",
-            "2023-12-31T23:30:00Z",
-            None,
-        ],
-    ),
-    "ntz": ("TIMESTAMP_NTZ", ["2024-03-10 02:30:00.5", "1900-01-01 00:00:00", None]),
-    "arr": ("ARRAY<STRING>", [["a", None], [], None]),
-    "sts": ("ARRAY<STRUCT<x: INT, y: STRING>>", [[{"x": 1, "y": "q"}, None, {}], [{"y": "r"}], [], None]),
-    "arrs": ("ARRAY<ARRAY<STRING>>", [[["a", None], []], [], [None], None]),
-    "st": ("STRUCT<x: INT, y: STRING>", [{"x": 1, "y": "q"}, {}, None]),
-    "map": ("MAP<STRING, INT>", [{"a": 1}, {}, None]),
-    "texts": ("ARRAY<STRING>", [["b", "", "Zürich", None, "a", "b", "B"], ["a"], [], None]),
-    "nums": ("ARRAY<DECIMAL(12,3)>", [[10, 2.5, None, -3, 2.5, 0.001], [7], [None], [], None]),
-    "longs": ("ARRAY<BIGINT>", [[3, -1, None], [2**62, 3], [], None]),
-    "days": ("ARRAY<DATE>", [["2024-02-29", "0001-01-01", "9999-12-31"], [], None]),
-    "ds": ("ARRAY<DOUBLE>", [[2.5, "NaN", None, -1e300, "Infinity", 10, 5e-324, "-Infinity"], [9, 10.5], [], None]),
-    "fs": ("ARRAY<FLOAT>", [[2.75, "NaN", None, -1024.5], [9, 10.5, 16777216], [], None]),
-    "tss": ("ARRAY<TIMESTAMP>", [["2024-03-10T02:30:00.123456Z", None, "0001-01-01T00:00:00Z"], [], None]),
-    "ntzs": ("ARRAY<TIMESTAMP_NTZ>", [["2024-03-10 02:30:00.5", "9999-12-31 23:00:00", "1900-01-01 00:00:00"], None]),
-    "deep": (
-        "STRUCT<a: STRUCT<B: BIGINT, at: TIMESTAMP, x: DOUBLE>, c: ARRAY<ARRAY<INT>>, `d e`: MAP<STRING, DATE>>",
-        [
-            {
-                "a": {"B": 2**60, "at": "1969-12-31T23:59:59.999999Z", "x": "NaN"},
-                "c": [[1, None], []],
-                "d e": {"A": "0001-01-01", "a b": None},
-            },
-            {"a": {}, "c": [None, [2, 3]]},
-            {"a": {"x": 1e-300}, "d e": {}},
-            {},
-            None,
-        ],
-    ),
-}
-ARGUMENTS = {
-    "boolean": "b",
-    "flag": "false",
-    "scalar": "l",
-    "element": "t",
-    "key": "t",
-    "regex": "'a(b)?'",
-    "translated": "'a(b)?'",
-    "unambiguous": "'(a)(b)?'",
-    "replacement": "'z'",
-    "format": "'yyyy'",
-    "parsed": "'yyyy'",
-    "zone": "'America/New_York'",
-    "computed": "concat('Europe/', CASE WHEN ti = 0 THEN 'Paris' ELSE t END)",
-    "path": "'$.a[0]'",
-    "tinyint": "ti",
-    "smallint": "si",
-    "int": "i",
-    "bigint": "l",
-    "integral": "i",
-    "numeric": "c",
-    "double": "d",
-    "decimal": "c",
-    "string": "s",
-    "text": "s",
-    "any": "s",
-    "common": "l",
-    "ordered": "l",
-    "instant": "ts",
-    "listed": "arr",
-    "plain": "texts",
-    "doubles": "ds",
-    "times": "tss",
-    "scalars": "ds",
-    "printed": "texts",
-    "float": "CAST(ti AS FLOAT)",
-    "date": "day",
-    "day": "day",
-    "timestamp": "ts",
-    "timestamp_ntz": "ntz",
-    "array": "arr",
-    "comparable": "arr",
-    "map": "map",
-    "struct": "st",
-    "literal": "'a'",
-    "pattern": "'yyyy-MM-dd HH:mm:ss'",
-    "arrays": "arrs",
-    "texts": "arr",
-    "same": "arr",
-    "natural": "2",
-    "whole": "-1",
-    "nonzero": "-1",
-    "negative": "-2",
-    "character": "'a'",
-    "delimiter": "'ab'",
-    "separator": "'a'",
-    "structs": "sts",
-    "weekday": "'tue'",
-    "schema": "'A INT, B ARRAY<STRING>'",
-    "positive": "2",
-    "unit": "'hour'",
-    "dateunit": "'month'",
-    "binary": "kafka_key",
-}
-SECOND = {"s": "t", "l": "m", "d": "e", "day": "day2", "i": "ti"}
 SPECIAL = {
     "make_date": "make_date(2000 + ti, 2, 3)",
     "make_timestamp": "make_timestamp(2000, 2, 3, 4, 5, d)",
@@ -205,11 +86,11 @@ SHORT = {
     },
     "sequence(l, m, -1)": "sequence(CAST(ti AS BIGINT), CAST(ti + 3 AS BIGINT), 2)",
 }
-"""Calls that would make long lists of the least and the greatest values, or are written otherwise."""
+"""Replacements for calls that would make long lists of extreme values, or that need another form."""
 
 
 def calls(row: Function) -> Iterator[str]:
-    """Calls that the row stands for: its optional arguments left out, and given."""
+    """Calls of a function, without and with its optional arguments."""
     if row.name in SPECIAL and not row.above:
         yield SPECIAL[row.name]
         return
@@ -228,13 +109,12 @@ def calls(row: Function) -> Iterator[str]:
         yield special or SHORT.get(call, call)
 
 
-ROWS = [row for rows in FUNCTIONS.values() for row in rows]
 NARROWER = {"d": ("c", "w", "i", "ti"), "l": ("i", "ti"), "i": ("ti", "si"), "ts": ("day", "ntz"), "day": ("ts", "ntz")}
-"""Columns of other types that a parameter takes, by the column of its own."""
+"""Columns of other types that a parameter accepts, by the column of its own type."""
 
 
 def narrower() -> list[str]:
-    """Calls with one argument of another type than the row's own, where that is taken."""
+    """Accepted calls in which one argument has another type than the row's."""
     candidates = dict.fromkeys(
         f"{row.name}({', '.join([*own[:at], other, *own[at + 1 :]])})"
         for row in ROWS
@@ -246,8 +126,8 @@ def narrower() -> list[str]:
     return list(accepted(f"{source()}CREATE VIEW r AS {OF_S};", candidates, of="r"))
 
 
-def texts_made(above: bool) -> list[str]:
-    """Calls with no text where one is expected, or with a text where a number or a time is, where that is taken."""
+def texts_made(*, above: bool) -> list[str]:
+    """Accepted calls with another value in place of a text, or with a text in place of a number or a time."""
     candidates = dict.fromkeys(
         f"{row.name}({', '.join([*own[:at], other, *own[at + 1 :]])})"
         for row in ROWS
@@ -265,7 +145,7 @@ def texts_made(above: bool) -> list[str]:
 
 
 def functions() -> list[str]:
-    """Calls of every row that stands above the aggregation."""
+    """Calls of every function that Postgres computes above the aggregation."""
     return [call for row in ROWS if row.above for call in calls(row)]
 
 
@@ -498,13 +378,8 @@ EXPRESSIONS = {
 }
 
 
-def source() -> str:
-    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in VALUES.items())
-    return f"CREATE TABLE s ({columns}) USING kafka OPTIONS (topic 's', format 'json');\n"
-
-
 def records(count: int = 90) -> list[bytes]:
-    """Records that between them hold every value of every column, in changing company."""
+    """Records that together have every value of every column, in changing combinations."""
     generated = []
     for number in range(count):
         picked = {name: values[(number + number // len(values)) % len(values)] for name, (_, values) in VALUES.items()}
@@ -513,7 +388,7 @@ def records(count: int = 90) -> list[bytes]:
 
 
 def compare(engines: Engines, views: dict[str, str]) -> list[str]:
-    """The views whose columns differ between the engines, column by column."""
+    """The differences between the engines, by view."""
     text = source() + "\n".join(f"CREATE VIEW {name} AS {select};" for name, select in views.items())
     catalog = compile_catalog({"functions.sql": text})
     batches = {"s": [records()]}
@@ -576,7 +451,7 @@ def test_an_expression_above_the_aggregation_has_the_type_and_value_that_spark_g
     assert compare(engines, views) == []
 
 
-def test_a_cast_that_is_taken_is_one_that_spark_takes(engines: Engines) -> None:
+def test_spark_accepts_every_cast_that_the_compiler_accepts(engines: Engines) -> None:
     """Spark would refuse the whole micro-batch, and stop the stream."""
     columns = [*VALUES, "CAST(s AS BINARY)"]
     kinds = ("TINYINT", "BIGINT", "DOUBLE", "DECIMAL(9,2)", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
@@ -628,7 +503,7 @@ def test_every_character_has_the_same_case_in_both_engines(engines: Engines) -> 
     assert [tuple(row) for row in rows] == results
 
 
-def test_a_call_without_a_name_is_called_what_spark_calls_it(engines: Engines) -> None:
+def test_a_call_without_an_alias_has_sparks_name(engines: Engines) -> None:
     engines.spark.createDataFrame(
         [], ", ".join(f"{name} {kind}" for name, (kind, _) in VALUES.items())
     ).createOrReplaceTempView("s")

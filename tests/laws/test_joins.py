@@ -1,4 +1,4 @@
-"""Joins of records, with each other and with tables, whichever side came first, against Spark's answer to the SELECT."""
+"""Joins of records with each other and with tables equal Spark's answer, whichever side came first."""
 
 # ruff: noqa: E501 — a SELECT stands on one line
 
@@ -65,20 +65,20 @@ VIEWS = {
     "fewer than a join of others has": "SELECT user_id, count(*) AS k FROM clicks c WHERE n < (SELECT max(o.n) FROM orders o JOIN users u ON u.id = o.user_id WHERE o.user_id = c.user_id) GROUP BY user_id",
     "null-safe": "SELECT c.n, o.id FROM clicks c JOIN orders o ON c.user_id <=> o.user_id",
     "a mapping, then a table": "SELECT o.id, s.label, u.name FROM orders o JOIN (VALUES ('a', 'first'), ('B', 'second')) AS s(item, label) ON s.item = o.item JOIN users u ON u.id = o.user_id",
-    "a mapping, counted beside a table": "SELECT s.label, count(*) AS n, sum(o.amount) AS a FROM orders o JOIN (VALUES ('a', 'first'), ('B', 'second')) AS s(item, label) ON s.item = o.item JOIN users u ON u.id = o.user_id GROUP BY s.label",
+    "a mapping, counted next to a table": "SELECT s.label, count(*) AS n, sum(o.amount) AS a FROM orders o JOIN (VALUES ('a', 'first'), ('B', 'second')) AS s(item, label) ON s.item = o.item JOIN users u ON u.id = o.user_id GROUP BY s.label",
     "a lambda over two sides": "SELECT c.n, filter(c.page.tags, t -> t <> lower(o.item)) AS tags FROM clicks c JOIN orders o ON c.user_id = o.user_id",
     "a lambda in ON": "SELECT r.item, count(*) AS n, sum(c.n) AS s FROM clicks c JOIN rates r ON exists(c.page.tags, t -> t = r.item) GROUP BY r.item",
     "a lambda in a semi-join": "SELECT c.user_id, c.n FROM clicks c LEFT SEMI JOIN rates r ON exists(c.page.tags, t -> t = r.item)",
-    "a question about a list": "SELECT u.id FROM users u WHERE EXISTS (SELECT 1 FROM clicks c WHERE array_contains(c.page.tags, lower(left(u.name, 1))))",
-    "exploded of cells": "SELECT u.country, e.day, count(*) AS k FROM orders o JOIN users u ON u.id = o.user_id LATERAL VIEW explode(sequence(to_date(o.ts), date_add(to_date(o.ts), 1))) e AS day GROUP BY u.country, e.day",
-    "words of cells": "SELECT u.country, w.name AS word, count(*) AS k, sum(o.n) AS s FROM orders o JOIN users u ON u.id = o.user_id LATERAL VIEW explode(split(concat(o.item, ' ', o.item), ' ')) w AS name GROUP BY u.country, w.name",
+    "EXISTS over a list": "SELECT u.id FROM users u WHERE EXISTS (SELECT 1 FROM clicks c WHERE array_contains(c.page.tags, lower(left(u.name, 1))))",
+    "a generator over cells": "SELECT u.country, e.day, count(*) AS k FROM orders o JOIN users u ON u.id = o.user_id LATERAL VIEW explode(sequence(to_date(o.ts), date_add(to_date(o.ts), 1))) e AS day GROUP BY u.country, e.day",
+    "words in cells": "SELECT u.country, w.name AS word, count(*) AS k, sum(o.n) AS s FROM orders o JOIN users u ON u.id = o.user_id LATERAL VIEW explode(split(concat(o.item, ' ', o.item), ' ')) w AS name GROUP BY u.country, w.name",
     "tables under other names": "SELECT u.i, to_date(u.n) AS d, upper(u.c) AS c, md5(u.n) AS h FROM users AS u(i, n, c, b, s)",
     "tables under names in another order": "SELECT u.id, md5(u.country) AS h, u.name FROM users AS u(id, country, name, boss, score)",
-    "a group's answer about a row": "SELECT o.id FROM orders o WHERE EXISTS (SELECT c.user_id FROM clicks c WHERE c.user_id = o.user_id GROUP BY c.user_id HAVING sum(c.n) >= o.n)",
+    "a subquery of groups about a row": "SELECT o.id FROM orders o WHERE EXISTS (SELECT c.user_id FROM clicks c WHERE c.user_id = o.user_id GROUP BY c.user_id HAVING sum(c.n) >= o.n)",
     "hops of a column that is called start": "SELECT u.country, window(c.start, '2 hours', '1 hour').end AS e, max(c.start) AS m FROM (SELECT user_id, ts AS start FROM clicks) c JOIN users u ON u.id = c.user_id GROUP BY u.country, window(c.start, '2 hours', '1 hour')",
-    "in turn, of a CTE with names": "WITH o(u, i) AS (SELECT user_id, item FROM orders) SELECT u, last(i) AS l, collect_list(i) AS all_of FROM o GROUP BY u",
-    "in turn, under other names": "SELECT b.u, last(b.i) AS l, first(b.m) AS f FROM orders AS b(id, u, i, amount, m, t) GROUP BY b.u",
-    "in turn, of a subquery with names": "SELECT o.u, last(o.i) AS l FROM (SELECT user_id, lower(item) FROM orders WHERE n > 0) AS o(u, i) GROUP BY o.u",
+    "event order of a CTE with column names": "WITH o(u, i) AS (SELECT user_id, item FROM orders) SELECT u, last(i) AS l, collect_list(i) AS all_of FROM o GROUP BY u",
+    "event order under other names": "SELECT b.u, last(b.i) AS l, first(b.m) AS f FROM orders AS b(id, u, i, amount, m, t) GROUP BY b.u",
+    "event order of a subquery with column names": "SELECT o.u, last(o.i) AS l FROM (SELECT user_id, lower(item) FROM orders WHERE n > 0) AS o(u, i) GROUP BY o.u",
     "a small side": "SELECT c.n, v.name FROM clicks c CROSS JOIN (VALUES ('x'), ('y')) AS v(name) WHERE c.n > 2",
     "expressions": "SELECT lower(u.name) AS name, date_trunc('day', c.ts) AS day, sum(CASE WHEN c.page.url LIKE '%a%' THEN 1 ELSE 0 END) AS n FROM clicks c JOIN users u ON u.id = c.user_id + 0 GROUP BY lower(u.name), date_trunc('day', c.ts)",
     "in a CTE": "WITH j AS (SELECT c.n, u.country FROM clicks c JOIN users u ON u.id = c.user_id) SELECT country, count(*) AS k, max(n) AS m FROM j GROUP BY country",
@@ -92,9 +92,9 @@ VIEWS = {
     "as of, twice": "SELECT o.id, r.rate, q.rate AS before FROM orders o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON r.item = lower(o.item) LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts - INTERVAL 1 HOUR AS q ON q.item = r.item",
     "everything as of": "SELECT * FROM clicks c JOIN rates FOR SYSTEM_TIME AS OF c.ts AS r ON r.item = c.page.url",
     "order above a join": "SELECT u.country, max_by(c.n, c.ts) AS newest, min_by(u.name, c.price) AS cheapest FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
-    "order above a join, of what may be NULL": "SELECT u.country, max_by(c.n, c.price) AS m, min_by(c.n, c.price) AS l, max_by(c.n, c.ts) FILTER (WHERE c.user_id > 1) AS f, any_value(c.n) AS a FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
+    "order above a join, by values that may be NULL": "SELECT u.country, max_by(c.n, c.price) AS m, min_by(c.n, c.price) AS l, max_by(c.n, c.ts) FILTER (WHERE c.user_id > 1) AS f, any_value(c.n) AS a FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
     "order above a join, of times between": "SELECT u.country, max_by(c.ts - TIMESTAMP '2026-01-01 00:00:00', c.price) AS m FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
-    "order of a table, of what may be NULL": "SELECT boss, max_by(country, score) AS m, min_by(country, score) AS l, min_by(score, name) AS s FROM users GROUP BY boss",
+    "order of a table, by values that may be NULL": "SELECT boss, max_by(country, score) AS m, min_by(country, score) AS l, min_by(score, name) AS s FROM users GROUP BY boss",
     "any list": "SELECT u.country, any_value(c.page.tags) AS t, max_by(c.page.tags, c.price) AS m FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
     "hops of two streams": "SELECT window(t, '90 minutes', '1 hour').start AS h, count(*) AS n, sum(n) AS s FROM (SELECT ts AS t, n FROM clicks UNION ALL SELECT ts, n FROM orders) GROUP BY window(t, '90 minutes', '1 hour')",
     "hops of different values": "SELECT window(ts, '1 hour', '25 minutes', '5 minutes') AS w, count(*) AS n FROM (SELECT DISTINCT user_id, ts FROM clicks) GROUP BY window(ts, '1 hour', '25 minutes', '5 minutes')",
@@ -106,30 +106,30 @@ VIEWS = {
     "sessions of a table": "SELECT session_window(since, '1 minute').end AS e, collect_list(item) AS items FROM rates GROUP BY session_window(since, '1 minute')",
     "sessions of the last": "SELECT session_window(ts, '2 hours').start AS s, item, count(*) AS n FROM (SELECT * FROM orders QUALIFY row_number() OVER (PARTITION BY id ORDER BY ts DESC) = 1) GROUP BY session_window(ts, '2 hours'), item",
     "sessions of groups": "SELECT session_window(h, '1 hour').start AS s, session_window(h, '1 hour').end AS e, max(n) AS m FROM (SELECT window(ts, '30 minutes').start AS h, count(*) AS n FROM clicks GROUP BY window(ts, '30 minutes')) GROUP BY session_window(h, '1 hour') ORDER BY e DESC LIMIT 2",
-    "in turn": "SELECT u.country, last(c.n) AS l, first_value(c.price, true) AS f, collect_list(c.n) AS ns, listagg(u.name, ',') AS names FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
-    "in turn, of two streams": "SELECT c.user_id, last(o.item) AS l, collect_list(struct(c.n, o.id)) AS pairs FROM clicks c JOIN orders o ON c.user_id = o.user_id GROUP BY c.user_id",
-    "in turn, and what is missing": "SELECT u.country, collect_list(o.id) AS ids, last(o.item) AS l, first(u.name) AS f FROM users u LEFT JOIN orders o ON o.user_id = u.id GROUP BY u.country",
-    "in turn, of tables": "SELECT b.country, collect_list(u.name) AS names, last(u.score) AS l FROM users u JOIN users b ON u.boss = b.id GROUP BY b.country",
-    "in turn, of one table naturally": "SELECT country, last(name) AS l, collect_list(id) AS ids FROM (SELECT id, name FROM users) a NATURAL JOIN (SELECT id, country FROM users) b GROUP BY country",
-    "in turn, as of": "SELECT r.rate, collect_list(o.id) AS ids, last(o.item) AS l FROM orders o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON r.item = lower(o.item) GROUP BY r.rate",
-    "in turn, beside a view": "SELECT s.total, collect_list(c.n) AS ns FROM clicks c JOIN spent s ON s.user_id = c.user_id GROUP BY s.total",
-    "in turn, by a table beside a view": "SELECT u.country, last(s.total) AS l, collect_list(u.id) AS ids FROM spent s JOIN users u ON u.id = s.user_id GROUP BY u.country",
-    "in turn, with any of a view": "SELECT c.n, collect_list(struct(s.user_id, c.price)) AS l, last(s.total) AS t FROM clicks c JOIN spent s ON s.user_id % 2 = c.n % 2 GROUP BY c.n",
-    "in turn, of some": "SELECT c.user_id, last(o.i) AS l FROM (SELECT user_id FROM clicks WHERE n > 1) c JOIN (SELECT user_id, item AS i FROM orders WHERE n > 0) o ON c.user_id = o.user_id GROUP BY c.user_id",
+    "event order of a stream and a table": "SELECT u.country, last(c.n) AS l, first_value(c.price, true) AS f, collect_list(c.n) AS ns, listagg(u.name, ',') AS names FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
+    "event order of two streams": "SELECT c.user_id, last(o.item) AS l, collect_list(struct(c.n, o.id)) AS pairs FROM clicks c JOIN orders o ON c.user_id = o.user_id GROUP BY c.user_id",
+    "event order of a LEFT JOIN": "SELECT u.country, collect_list(o.id) AS ids, last(o.item) AS l, first(u.name) AS f FROM users u LEFT JOIN orders o ON o.user_id = u.id GROUP BY u.country",
+    "event order of tables": "SELECT b.country, collect_list(u.name) AS names, last(u.score) AS l FROM users u JOIN users b ON u.boss = b.id GROUP BY b.country",
+    "event order of a NATURAL JOIN": "SELECT country, last(name) AS l, collect_list(id) AS ids FROM (SELECT id, name FROM users) a NATURAL JOIN (SELECT id, country FROM users) b GROUP BY country",
+    "event order of a join as of a time": "SELECT r.rate, collect_list(o.id) AS ids, last(o.item) AS l FROM orders o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON r.item = lower(o.item) GROUP BY r.rate",
+    "event order of a stream and a view": "SELECT s.total, collect_list(c.n) AS ns FROM clicks c JOIN spent s ON s.user_id = c.user_id GROUP BY s.total",
+    "event order of a table and a view": "SELECT u.country, last(s.total) AS l, collect_list(u.id) AS ids FROM spent s JOIN users u ON u.id = s.user_id GROUP BY u.country",
+    "event order with several rows of a view": "SELECT c.n, collect_list(struct(s.user_id, c.price)) AS l, last(s.total) AS t FROM clicks c JOIN spent s ON s.user_id % 2 = c.n % 2 GROUP BY c.n",
+    "event order of filtered subqueries": "SELECT c.user_id, last(o.i) AS l FROM (SELECT user_id FROM clicks WHERE n > 1) c JOIN (SELECT user_id, item AS i FROM orders WHERE n > 0) o ON c.user_id = o.user_id GROUP BY c.user_id",
     "the first of a join": "SELECT user_id, item, n FROM (SELECT c.user_id, o.item, c.n FROM clicks c JOIN orders o ON c.user_id = o.user_id) QUALIFY row_number() OVER (PARTITION BY user_id ORDER BY n DESC) = 1",
     "two rows of a join": "SELECT user_id, sum(n) OVER (PARTITION BY user_id ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM (SELECT c.user_id, o.n, o.ts FROM clicks c JOIN users u ON u.id = c.user_id JOIN orders o ON o.user_id = u.id)",
-    "in turn, of what a subquery joins": "SELECT country, last(n) AS l, collect_list(n) AS ns FROM (SELECT u.country, c.n FROM clicks c JOIN users u ON u.id = c.user_id WHERE c.n > 1) GROUP BY country",
-    "in turn, of a subquery that is joined": "SELECT r.rate, collect_list(j.name) AS names FROM (SELECT o.item, u.name FROM orders o JOIN users u ON u.id = o.user_id) j JOIN rates r ON r.item = lower(j.item) GROUP BY r.rate",
-    "in turn, through a view of joined rows": "SELECT p.country, last(p.n) AS l, collect_list(p.user_id) AS ids FROM placed p GROUP BY p.country",
-    "in turn, of two streams together": "SELECT user_id, last(n) AS l, collect_list(n) AS ns FROM (SELECT user_id, n FROM clicks UNION ALL SELECT user_id, n FROM orders WHERE n > 0) GROUP BY user_id",
-    "in turn, of a stream and a table together": "SELECT last(i) AS l, collect_list(i) AS all_of FROM (SELECT lower(item) AS i FROM orders UNION ALL SELECT item FROM rates)",
-    "the one before, of three together": "SELECT user_id, lag(n) OVER (PARTITION BY user_id ORDER BY ts) AS b FROM (SELECT user_id, n, ts FROM clicks UNION ALL SELECT user_id, n, ts FROM orders UNION ALL SELECT id, n, ts FROM orders)",
-    "looked up": "SELECT o.id, (SELECT u.name FROM users u WHERE u.id = o.user_id AND u.score > 1) AS name FROM orders o",
-    "looked up, and grouped by": "SELECT (SELECT u.country FROM users u WHERE u.id = c.user_id) AS country, count(*) AS n FROM clicks c GROUP BY 1",
-    "looked up in a view": "SELECT o.id FROM orders o WHERE o.amount * 2 >= (SELECT s.total FROM spent s WHERE s.user_id = o.user_id)",
-    "looked up by a shorter number": "SELECT r.item, (SELECT u.name FROM users u WHERE u.id = CAST(r.rate AS INT)) AS name FROM rates r",
-    "left, without a condition": "SELECT c.n, u.name FROM clicks c LEFT JOIN users u WHERE c.n > 2",
-    "left of a subquery, without a condition": "SELECT u.name, l.k FROM users u LEFT JOIN LATERAL (SELECT count(*) AS k FROM orders o WHERE o.user_id = u.id) l",
+    "event order of a join in a subquery": "SELECT country, last(n) AS l, collect_list(n) AS ns FROM (SELECT u.country, c.n FROM clicks c JOIN users u ON u.id = c.user_id WHERE c.n > 1) GROUP BY country",
+    "event order of a joined subquery": "SELECT r.rate, collect_list(j.name) AS names FROM (SELECT o.item, u.name FROM orders o JOIN users u ON u.id = o.user_id) j JOIN rates r ON r.item = lower(j.item) GROUP BY r.rate",
+    "event order of a view of joined rows": "SELECT p.country, last(p.n) AS l, collect_list(p.user_id) AS ids FROM placed p GROUP BY p.country",
+    "event order of a UNION ALL of streams": "SELECT user_id, last(n) AS l, collect_list(n) AS ns FROM (SELECT user_id, n FROM clicks UNION ALL SELECT user_id, n FROM orders WHERE n > 0) GROUP BY user_id",
+    "event order of a UNION ALL of a stream and a table": "SELECT last(i) AS l, collect_list(i) AS all_of FROM (SELECT lower(item) AS i FROM orders UNION ALL SELECT item FROM rates)",
+    "lag over a UNION ALL of three": "SELECT user_id, lag(n) OVER (PARTITION BY user_id ORDER BY ts) AS b FROM (SELECT user_id, n, ts FROM clicks UNION ALL SELECT user_id, n, ts FROM orders UNION ALL SELECT id, n, ts FROM orders)",
+    "a scalar subquery": "SELECT o.id, (SELECT u.name FROM users u WHERE u.id = o.user_id AND u.score > 1) AS name FROM orders o",
+    "a scalar subquery as a group key": "SELECT (SELECT u.country FROM users u WHERE u.id = c.user_id) AS country, count(*) AS n FROM clicks c GROUP BY 1",
+    "a scalar subquery over a view": "SELECT o.id FROM orders o WHERE o.amount * 2 >= (SELECT s.total FROM spent s WHERE s.user_id = o.user_id)",
+    "a scalar subquery by a narrower number": "SELECT r.item, (SELECT u.name FROM users u WHERE u.id = CAST(r.rate AS INT)) AS name FROM rates r",
+    "LEFT JOIN without ON": "SELECT c.n, u.name FROM clicks c LEFT JOIN users u WHERE c.n > 2",
+    "LEFT JOIN LATERAL without ON": "SELECT u.name, l.k FROM users u LEFT JOIN LATERAL (SELECT count(*) AS k FROM orders o WHERE o.user_id = u.id) l",
     "totals by conditions": "SELECT c.n > 1 AS more, u.country, count(*) AS k FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY ROLLUP (c.n > 1, u.country)",
     "totals of sets of conditions": "SELECT n > 1 AS more, user_id IS NULL AS nobody, count(*) AS k FROM orders GROUP BY GROUPING SETS (n > 1, user_id IS NULL, ())",
     "a late value": "SELECT coalesce(u.country, '?') AS country, sum(coalesce(u.score, 10)) AS s, count(u.score) AS n FROM orders o LEFT JOIN users u ON u.id = o.user_id GROUP BY coalesce(u.country, '?')",
@@ -221,7 +221,7 @@ CREATE VIEW named AS SELECT l.a, t.id FROM l JOIN t FOR SYSTEM_TIME AS OF l.ts A
 
 
 def rows(engines: Engines, view: str, **records: list[Record]) -> list[Row]:
-    """A view's rows after its records came one by one, the last source first: order does not matter."""
+    """A view's rows after its records arrived one by one, those of the last source first."""
     engines.deploy(small())
     for source in reversed(records):
         engines.feed(small(), {source: [[record] for record in records[source]]})
@@ -238,12 +238,12 @@ def test_a_record_counts_for_each_of_its_partners(engines: Engines) -> None:
     assert rows(engines, "repeated", l=left, r=right) == [("a", 2, ["a", "a", "a", "a", "b", "b", "b"])]
 
 
-def test_a_record_without_partner_is_a_row_of_a_left_join(engines: Engines) -> None:
+def test_a_record_without_a_partner_is_a_row_of_a_left_join(engines: Engines) -> None:
     left, right = keyed(("1", 0), ("2", 0), name="a"), keyed(("1", 2), ("1", 4), name="x")
     assert rows(engines, "kept", l=left, r=right) == [(3, 2, 1.0, 16)]
 
 
-def test_a_condition_on_one_side_decides_what_is_joined_and_not_what_is_shown(engines: Engines) -> None:
+def test_a_condition_in_on_leaves_out_partners_and_keeps_the_row(engines: Engines) -> None:
     left, right = keyed(("k", 1), ("k", 9), name="a"), keyed(("k", 0), name="x")
     assert rows(engines, "conditional", l=left, r=right) == [(2, 1)]
     assert rows(engines, "unmatched", l=left, r=right) == [("k", 1)]
@@ -259,7 +259,7 @@ def version(id: int, value: str, minute: int) -> Record:
     return _json(id=id, v=value, at=f"2023-12-31T23:{minute:02}:00Z")
 
 
-def test_a_version_that_has_changed_no_longer_counts(engines: Engines) -> None:
+def test_a_replaced_version_no_longer_counts(engines: Engines) -> None:
     assert rows(engines, "open", t=[version(1, "open", 10), version(1, "done", 20)]) == [(0,)]
     assert rows(engines, "open", t=[version(1, "open", 10), version(1, "done", 20), version(1, "open", 5)]) == [(0,)]
 

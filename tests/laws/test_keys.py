@@ -1,4 +1,4 @@
-"""Group keys of any length: equal texts are one group, other texts are others, whatever an index can hold."""
+"""Group keys of any length: equal texts share a group and different texts do not, whatever an index can hold."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_long_texts_are_groups_of_their_own(engines: Engines) -> None:
     assert dict(engines.actual(catalog.views["v"])) == expected
 
 
-def test_as_many_long_keys_as_an_index_can_have(engines: Engines) -> None:
+def test_a_group_may_have_as_many_long_keys_as_an_index_has_columns(engines: Engines) -> None:
     columns = ", ".join(f"k{i} STRING" for i in range(MOST_KEYS))
     keys = ", ".join(f"k{i}" for i in range(MOST_KEYS))
     text = f"CREATE TABLE s ({columns}) USING kafka OPTIONS (topic 's', format 'json');"

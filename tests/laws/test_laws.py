@@ -11,8 +11,8 @@ from functools import cache
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.laws.engines import Engines, difference, in_order, place_of, same
-from view_algebra import Catalog, CellTable, compile_catalog
+from tests.laws.engines import Engines, difference, in_order, same
+from view_algebra import Catalog, compile_catalog
 from view_algebra.language.aggregates import AGGREGATES, MOMENTS, AggregateFunction
 from view_algebra.language.expressions import Field
 from view_algebra.language.types import (
@@ -33,7 +33,7 @@ Record = dict[str, object]
 VALUES: dict[str, tuple[Type, st.SearchStrategy[object]]] = {
     "x_tiny": (TINYINT, st.sampled_from([0, 1, -128, 127])),
     "x_int": (INT, st.one_of(st.integers(-5, 5), st.sampled_from([2**31 - 1, -(2**31)]))),
-    # avg() adds doubles up, in any order: of these no digit is lost.
+    # avg() adds doubles in any order, and the sum of these loses no digit.
     "x_big": (BIGINT, st.sampled_from([2**63 - 1, -(2**63), 2**62, 0, *(n << 20 for n in range(-5, 6))])),
     "x_float": (FLOAT, st.sampled_from([0.0, 1.5, -2.25, 16777216.0, "NaN", "Infinity"])),
     "x_double": (DOUBLE, st.sampled_from([0.0, -0.0, 1.5, -2.25, 1e308, "NaN", "Infinity", "-Infinity", 5e-324, 3.0])),
@@ -140,23 +140,6 @@ def three_sets(draw: st.DrawFn) -> Sets:
     return sets
 
 
-def stored(engines: Engines, table: CellTable, generation: int) -> list[tuple[object, ...]]:
-    columns = [*table.keys, *(p.column for p in table.partials)]
-    names = [f"{c.name}::text" if c.postgres in ("timestamptz", "date") else c.name for c in columns]
-    with engines.connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(names)} FROM {place_of(table, generation)}")
-        rows = cursor.fetchall()
-    return sorted(rows, key=lambda row: [(v is None, str(v)) for v in row[: len(table.keys)]])
-
-
-def merge(engines: Engines, table: CellTable, into: int, come_from: int) -> None:
-    """Merges the cells of one generation into another's."""
-    with engines.connection.cursor() as cursor:
-        cursor.execute(
-            table.merge.format(cells=place_of(table, come_from), into=place_of(table, into), generation=into)
-        )
-
-
 @settings(
     max_examples=2,
     deadline=None,
@@ -181,13 +164,13 @@ def test_partials_merge_in_any_order_to_the_select_over_all_records(engines: Eng
     }
     for table in tables:
         for come_from in (6, 7):
-            merge(engines, table, 8, come_from)
+            engines.merge_cells(table, 8, come_from)
         for into, sources in orders.items():
             for come_from in sources:
-                merge(engines, table, into, come_from)
-        first = stored(engines, table, 1)
+                engines.merge_cells(table, into, come_from)
+        first = engines.cells(table, 1)
         for other in (2, 3, 4):
-            assert same(first, stored(engines, table, other)), table.merge
+            assert same(first, engines.cells(table, other)), table.merge
     engines.oracle(laws, {"s": sets})
     for view in in_order(laws):
         expected, actual = engines.expected(view), engines.actual(view)
@@ -243,7 +226,7 @@ def test_moments_merge_in_any_order_to_those_of_all_records(engines: Engines) ->
         expected, actual = engines.expected(view), engines.actual(view)
         assert same(expected, actual, 1e-13), difference(view, expected, actual)
         for table in view.cell_tables:
-            assert same(stored(engines, table, 1), stored(engines, table, 2), 1e-7), table.merge
+            assert same(engines.cells(table, 1), engines.cells(table, 2), 1e-7), table.merge
 
 
 def _takes_one(name: str) -> bool:

@@ -63,7 +63,7 @@ def test_every_merge_has_a_test_and_reads_all_its_values() -> None:
     by_their_aggregates = {"first", "last", "mean", "comoment", "third", "fourth", "keep"}
     assert KINDS.keys() | by_their_aggregates == MERGES.keys()
     for name, row in MERGES.items():
-        # What reads cells of finer groups looks one of the two up.
+        # Cells of finer groups are merged by one of the two.
         assert name == "keep" or row.above is not None or AGGREGATES[name].above is not None
         if name != "keep":
             values = row.slot or ("column_1",)

@@ -82,7 +82,7 @@ UNAVAILABLE = "__debezium_unavailable_value"
 LONG = "long " * 50
 
 Shown = Callable[[str, object], list[Row]]
-"""The rows of a view with this in their first column, without that column."""
+"""The rows of a view that have a value in their first column, without this column."""
 
 
 def at(seconds: float) -> datetime:
@@ -112,7 +112,7 @@ def document(op: str, id: int, title: str, source: float, kafka: float, partitio
 
 
 def flattened(id: int, name: str, bio: str, source: float, kafka: float, deleted: str = "false") -> Record:
-    """A change whose envelope a connector has taken away."""
+    """A change whose envelope a connector has removed."""
     row = {
         "id": id,
         "name": name,
@@ -181,7 +181,7 @@ ORDERS = [
     order("null", 4, None),
 ]
 DOCUMENTS = [
-    # values that a change left as they were, the oldest change last
+    # values that a change left unchanged, the oldest change last
     [
         document("u", 1, "c", 3, 10, body=UNAVAILABLE, tags=[UNAVAILABLE]),
         document("u", 1, "b", 2, 11, body=UNAVAILABLE, tags=[UNAVAILABLE]),
@@ -217,11 +217,11 @@ DOCUMENTS = [
         sent({"id": 10}, None, 15),
         document("c", 10, "again", 4, 16),
     ],
-    # changes that were committed while a snapshot was being read, which its rows do not have
+    # changes that were committed while a snapshot was read, and are not in its rows
     [document("r", 11, "read", 50, 51, body=LONG), document("u", 11, "changed", 20, 60, body=UNAVAILABLE)],
     [document("r", 12, "read", 50, 51), document("d", 12, "read", 20, 60), sent({"id": 12}, None, 60)],
     [document("r", 13, "read", 50, 51), document("u", 13, "changed", 20, 51)],
-    # a snapshot's row that is newer, and a change that left what it read as it was
+    # a newer row of a snapshot, and a change that left its values unchanged
     [document("u", 14, "changed", 20, 21, body="short"), document("r", 14, "read again", 50, 51, body=LONG)],
     [
         document("c", 15, "changed", 20, 21, body="short"),
@@ -265,7 +265,7 @@ FLATTENED = [
 
 OLD_TOWN = {"name": "old town", "place": {"day": "2024-05-03"}}
 FACTS = [
-    # values that a change left as they were, and values that are known of different changes
+    # values that a change left unchanged, and values that come from different changes
     [
         fact("c", 1, 1, s="2024-05-01", t="long text", j='{"a": 1}', tags=["one tag"], n=1),
         fact("u", 1, 2, s=UNAVAILABLE, t=UNAVAILABLE, j=UNAVAILABLE, tags=[UNAVAILABLE], n=2, at=OLD_TOWN),
@@ -329,7 +329,7 @@ def prices(rows: Sequence[Row]) -> list[str | None]:
     return [None if row[-1] is None else str(row[-1]) for row in rows]
 
 
-def test_a_row_that_is_deleted_and_written_again_is_there(shown: Shown) -> None:
+def test_a_row_that_is_deleted_and_written_again_is_shown(shown: Shown) -> None:
     """A deletion has Kafka's time, whatever time the row gives."""
     assert [str(row[0]) for row in shown("prices", "again")] == ["9.90"]
     assert prices(shown("priced", "again")) == [None, "9.90", "9.90", "9.90"]
@@ -340,7 +340,7 @@ def test_a_deletion_removes_a_row_with_a_future_time(shown: Shown) -> None:
     assert prices(shown("priced", "gone")) == [None, None]
 
 
-def test_a_clock_that_is_ahead_pins_no_key(shown: Shown) -> None:
+def test_a_key_still_changes_after_a_clock_was_ahead(shown: Shown) -> None:
     assert [str(row[0]) for row in shown("prices", "ahead")] == ["3.00"]
 
 
@@ -355,7 +355,7 @@ def test_a_version_that_comes_late_holds_until_the_next_one(shown: Shown) -> Non
     assert [str(row[0]) for row in shown("prices", "late")] == ["2.00"]
 
 
-def test_a_table_without_event_time_is_joined_as_of_kafka_s(shown: Shown) -> None:
+def test_a_table_without_event_time_is_joined_as_of_kafkas_time(shown: Shown) -> None:
     assert prices(shown("priced_by_kafka", "t")) == [None, "1.00", None, "3.00"]
 
 
@@ -363,13 +363,13 @@ def test_a_table_may_go_by_event_time(shown: Shown) -> None:
     assert [str(row[0]) for row in shown("by_time", "new")] == ["2.00"]
 
 
-def test_a_snapshot_s_row_is_older_than_a_change_that_came_before_it(shown: Shown) -> None:
+def test_a_row_of_a_snapshot_is_older_than_a_change_that_came_before_it(shown: Shown) -> None:
     assert [row[0] for row in shown("documents", 4)] == ["new"]
     assert shown("documents", 5) == []
     assert [row[0] for row in shown("documents", 6)] == ["last of it"]
 
 
-def test_a_change_that_follows_a_snapshot_s_row_is_newer_than_it(shown: Shown) -> None:
+def test_a_change_that_follows_a_row_of_a_snapshot_is_newer(shown: Shown) -> None:
     """A snapshot takes long. Its rows have the time at which they were read, which may be later than the change's."""
     assert shown("documents", 11) == [("changed", LONG, None)]
     assert shown("documents", 12) == []
@@ -394,7 +394,7 @@ def test_changes_that_a_connector_sends_again_change_nothing(shown: Shown) -> No
     assert [row[0] for row in shown("documents", 10)] == ["again"]
 
 
-def test_a_value_that_a_change_left_as_it_was_stays(shown: Shown) -> None:
+def test_an_unchanged_value_stays(shown: Shown) -> None:
     """The placeholder of an unchanged value is replaced whatever the order of arrival."""
     assert shown("documents", 1) == [("c", LONG, ["x"])]
     assert shown("documents", 2) == [("f", None, None)]
@@ -404,7 +404,7 @@ def test_a_value_that_a_change_left_as_it_was_stays(shown: Shown) -> None:
     assert shown("written", 2) == [(1, "d", LONG), (2, "e", None), (3, "f", None)]
 
 
-def test_a_value_of_any_type_that_a_change_left_as_it_was_stays(shown: Shown) -> None:
+def test_an_unchanged_value_of_any_type_stays(shown: Shown) -> None:
     assert shown("files", 0) == [(2, *FILE.values())]
     assert shown("files", 1) == [(1, *[None] * len(FILE))]
 
@@ -416,8 +416,8 @@ def test_a_flattened_change_has_a_time_even_if_it_deletes(shown: Shown) -> None:
     assert shown("flattened", 3) == []
 
 
-def test_a_function_of_a_row_is_of_the_values_that_the_row_shows(shown: Shown) -> None:
-    """This holds for a value that a later change leaves unchanged."""
+def test_a_function_of_a_row_reads_the_values_that_the_row_shows(shown: Shown) -> None:
+    """It also reads a value that a later change left unchanged."""
     first, third = (f"2024-05-0{day} 00:00:00.000000" for day in (1, 3))
     assert sorted(day for row in shown("days", 1) for day in row) == [first, third]
     assert shown("days", 2) == [(None,)]

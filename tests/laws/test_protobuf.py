@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from tests.algebra.test_protobuf import ORDER, order
+from tests.fix_protobuf import ORDER, order
 from tests.fix_registry import in_frame
 from tests.laws.engines import Engines
-from tests.laws.test_formats import declared, found
+from tests.laws.formats import columns_read, declared
 from view_algebra.formats.interface import Schema
 
 COLUMNS = (
@@ -67,7 +67,7 @@ def test_a_message_of_protobuf_is_its_fields_or_bad(engines: Engines) -> None:
         (None, "the value is null"),
     ]
     sql = declared(COLUMNS, f"format 'protobuf', schema '{ORDER}', message 'shop.Order'")
-    assert found(engines, sql, [value for value, _ in values]) == [row for _, row in values]
+    assert columns_read(engines, sql, [value for value, _ in values]) == [row for _, row in values]
 
 
 def test_a_framed_message_is_read_by_the_schema_that_wrote_it(engines: Engines) -> None:
@@ -83,7 +83,7 @@ def test_a_framed_message_is_read_by_the_schema_that_wrote_it(engines: Engines) 
         (b"\x0a\1a", "no frame of a schema registry: it begins with the byte 0x0a"),
     ]
     sql = declared("id BIGINT, note STRING", "format 'protobuf'")
-    assert found(engines, sql, [value for value, _ in values]) == [row for _, row in values]
+    assert columns_read(engines, sql, [value for value, _ in values]) == [row for _, row in values]
     by_key = [
         ((in_frame(12, b"\2\2\x10\6"), in_frame(12, b"\2\2\x0a\1a\x10\6")), (3, "a")),
         ((in_frame(12, b"\2\2\x10\6"), None), (3, None)),
@@ -91,4 +91,4 @@ def test_a_framed_message_is_read_by_the_schema_that_wrote_it(engines: Engines) 
         ((b"\x10\6", None), "the key: no frame of a schema registry: it begins with the byte 0x10"),
     ]
     sql = declared("id BIGINT, note STRING, PRIMARY KEY (id)", "format 'protobuf', key_format 'protobuf'")
-    assert found(engines, sql, [record for record, _ in by_key]) == [row for _, row in by_key]
+    assert columns_read(engines, sql, [record for record, _ in by_key]) == [row for _, row in by_key]

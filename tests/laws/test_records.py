@@ -110,7 +110,7 @@ CASES: list[tuple[str, bytes | None, str | None]] = [
     ("a great exponent in a text elsewhere", b'{"more": ["1e-100000000"], "c": 1}', None),
     ("texts like great exponents", b'{"name": "1e100000000", "paid": {"ref": "7e12345", "parts": [1]}}', None),
     (
-        "no decimal beside a great exponent",
+        "no decimal next to a great exponent",
         b'{"name": "1e5000", "c": true}',
         "a field has the wrong type: c is no DECIMAL(10,2)",
     ),
@@ -187,14 +187,14 @@ def test_quarantine_keeps_the_bytes(engines: Engines, source: Source, errors: li
         assert row.kafka_value_bytes == (None if value is None else len(value))
 
 
-def test_the_senders_own_reason_is_kept_whatever_its_bytes_are(
+def test_the_senders_own_reason_replaces_ours_whatever_its_bytes_are(
     engines: Engines, source: Source, errors: list[str | None]
 ) -> None:
     texts = {b"line 4: no id": "line 4: no id", b"a\x00b\xff": "ab\ufffd", b"x" * 5_000: "x" * 200, b"": None}
     for header, kept in texts.items():
         headers = f"array(named_struct('key', 'lamina-problem', 'value', X'{header.hex()}')) AS kafka_headers"
-        engines.spark.sql(f"SELECT * EXCEPT (kafka_headers), {headers} FROM records").createOrReplaceTempView("told")
-        rows = engines.spark.sql(quarantined(source).replace("FROM records", "FROM told") + " LIMIT 1").collect()
+        engines.spark.sql(f"SELECT * EXCEPT (kafka_headers), {headers} FROM records").createOrReplaceTempView("stated")
+        rows = engines.spark.sql(quarantined(source).replace("FROM records", "FROM stated") + " LIMIT 1").collect()
         assert [row.kafka_error for row in rows] == [kept or errors[row.kafka_offset] for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""A regular expression that is translated finds in Postgres what Java finds, in texts at random."""
+"""A translated regular expression finds in Postgres what Java finds, in random texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def text(dice: random.Random) -> str:
 
 
 def expression(dice: random.Random, depth: int = 2) -> str:
-    """A regular expression. Many of them have one way through."""
+    """A regular expression. Many of them match a text in one way only."""
     parts = []
     for _ in range(dice.choice([1, 1, 2, 3])):
         part = dice.choice(["a", "b", "1", "-", "é", *CLASSES])
@@ -52,7 +52,7 @@ def calls(regex: str) -> list[str]:
 
 
 def compare(engines: Engines, seed: int, count: int) -> tuple[int, list[str]]:
-    """The number of calls that were tried, and those whose values differ."""
+    """The number of calls, and the calls whose values differ."""
     dice = random.Random(seed)
     tried = list(dict.fromkeys(call for _ in range(count) for call in calls(expression(dice))))
     views = {f"v{start}": tried[start : start + 40] for start in range(0, len(tried), 40)}

@@ -1,4 +1,4 @@
-"""Spark refuses every SELECT that the compiler refuses in its name."""
+"""Spark refuses the SELECTs of `spark_refuses.sql`, except those that the cases call answered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.algebra.test_spark_refuses import CASES
+from tests.algebra.spark_cases import CASES
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ ANSWERED = [(what, select) for _, answered, what, select in CASES if answered]
 
 
 @pytest.mark.parametrize(("what", "select"), REFUSED, ids=[what for what, _ in REFUSED])
-def test_spark_refuses_what_is_refused_for_it(session: SparkSession, what: str, select: str) -> None:
+def test_spark_refuses_a_select_that_the_compiler_refuses_for_it(session: SparkSession, what: str, select: str) -> None:
     with pytest.raises((PySparkException, Py4JError)):
         session.sql(select).collect()
 

@@ -109,7 +109,7 @@ def change(dice: random.Random) -> Record:
     row = f'{{"id": {id}, "name": "n{dice.randrange(3)}", "price": {price}, "big": {2**63 - 1}, "tags": ["a"]}}'
     before, after = (row, "null") if op == "d" else (dice.choice(["null", row]), row)
     if op == "u" and dice.random() < 0.5:
-        before = row.replace(f'"id": {id}', f'"id": {dice.randrange(6)}')  # its key may be another since
+        before = row.replace(f'"id": {id}', f'"id": {dice.randrange(6)}')  # its key may have changed since
     if op == "d" and dice.random() < 0.3:
         before = "null"  # the key alone tells the row
     event = f'{{"before": {before}, "after": {after}, "source": {{"db": "s"}}, "op": "{op}", "ts_ms": 1}}'
@@ -166,7 +166,7 @@ LEFT JOIN seats FOR SYSTEM_TIME AS OF l.ts AS s ON s.hall = l.hall AND s.seat = 
 
 
 def taken(op: str, hour: int, guest: str, *, before: tuple[str, int] | None = None, after: tuple[str, int]) -> Record:
-    """A change of who sits where."""
+    """A change of the guest in a seat."""
     row = {"hall": after[0], "seat": after[1], "guest": guest, "at": f"2023-01-01T{hour:02}:00:00Z"}
     old = None if before is None else {"hall": before[0], "seat": before[1]}
     return json.dumps({"op": op, "before": old, "after": row}).encode()
@@ -176,7 +176,7 @@ def looked(seat: int, hour: int) -> Record:
     return json.dumps({"hall": "A", "seat": seat, "ts": f"2023-01-01T{hour:02}:30:00Z"}).encode()
 
 
-def test_an_update_of_the_key_takes_the_row_from_the_old_one(engines: Engines) -> None:
+def test_an_update_of_the_key_moves_the_row_from_the_old_key(engines: Engines) -> None:
     """A late record changes only rows that it is newer than: not seat 1, which ann had already left."""
     seats = [
         taken("c", 1, "ann", after=("A", 1)),
@@ -198,8 +198,8 @@ def test_an_update_of_the_key_takes_the_row_from_the_old_one(engines: Engines) -
     ]
 
 
-def test_a_deletion_has_no_time_of_the_row_before_it(engines: Engines) -> None:
-    """The deletion has Kafka's time, in 2024: until then the row holds."""
+def test_a_deletion_does_not_have_the_time_of_the_deleted_row(engines: Engines) -> None:
+    """The deletion has Kafka's time, in 2024. The row holds until then."""
     gone = {"op": "d", "before": json.loads(taken("c", 1, "ann", after=("A", 1)))["after"], "after": None}  # type: ignore[arg-type]
     seats = [taken("c", 1, "ann", after=("A", 1)), json.dumps(gone).encode()]
     late = json.dumps({"hall": "A", "seat": 1, "ts": "2024-01-01T00:00:01Z"}).encode()

@@ -1,4 +1,4 @@
-"""A text is the same double in Postgres as in Spark, where Java reads it."""
+"""Postgres reads a text as the same double that Java reads for Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CREATE VIEW v AS SELECT id, CAST(s AS DOUBLE) AS d, s + 1 AS plus, try_cast(s AS
 
 
 def at_random(dice: random.Random) -> str:
-    """A text that is a double, mostly, of digits that are hard to round."""
+    """A text, usually of a double with digits that are hard to round."""
     digits = "".join(dice.choices("0123456789", k=dice.choice([1, 3, 17, 18, 20, 40])))
     point = dice.randrange(len(digits) + 1)
     exponent = dice.choice(["", f"e{dice.randrange(-345, 330)}", f"E{dice.randrange(-30, 30)}"])

@@ -12,8 +12,8 @@ from pyspark.errors import AnalysisException
 
 from tests.laws.accepting import accepted
 from tests.laws.engines import Engines
-from tests.laws.test_functions import ARGUMENTS as GIVEN
-from tests.laws.test_functions import VALUES, source
+from tests.laws.function_columns import ARGUMENTS as USUAL
+from tests.laws.function_columns import VALUES, source
 from view_algebra import compile_catalog
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
 from view_algebra.language.functions import FUNCTIONS
@@ -29,7 +29,7 @@ def expressions() -> Iterator[str]:
     """Every function with one argument of any type, and aggregates and operators with arguments of any types."""
     choose = random.Random(7).choices
     for row in [row for rows in FUNCTIONS.values() for row in rows]:
-        usual = [GIVEN[kind.rstrip("*?")] for kind in row.takes]
+        usual = [USUAL[kind.rstrip("*?")] for kind in row.takes]
         for at in range(len(usual)):
             for other in choose(ARGUMENTS, k=TRIED):
                 yield f"{row.name}({', '.join([*usual[:at], other, *usual[at + 1 :]])})"
@@ -60,7 +60,7 @@ def plain(kind: str) -> str:
     return kind.replace(" ", "").replace("`", "").upper()
 
 
-def test_spark_takes_every_expression_that_the_compiler_takes_with_the_same_type(engines: Engines) -> None:
+def test_spark_accepts_every_accepted_expression_with_the_same_type(engines: Engines) -> None:
     engines.oracle(compile_catalog({"types.sql": source()}), {})
     views = accepted(source(), expressions(), of="s")
     taken = [(expression, view.columns[0].spark) for expression, view in views.items()]

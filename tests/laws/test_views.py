@@ -6,20 +6,11 @@ import json
 import random
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from lamina.testing.fixtures import needed
 from tests.laws.engines import Engines, difference, in_order, same
+from tests.laws.views import SOURCE, VIEWS
 from view_algebra import Catalog, compile_catalog
-
-SOURCE = """CREATE TABLE events (
-  event_id STRING, user_id BIGINT, kind STRING, country STRING, city STRING, amount DECIMAL(10,2), price DOUBLE,
-  ts TIMESTAMP, payload STRUCT<user: STRUCT<id: BIGINT>, tags: ARRAY<STRING>>
-) USING kafka OPTIONS (topic 'events', format 'json');
-"""
-
-VIEWS = (Path(__file__).parent / "views.sql").read_text(encoding="utf-8")
-
 
 COMPILED = 16
 """Compiling takes four times as long as reading a plan. The laws of functions compile the code of each function."""
@@ -27,12 +18,12 @@ COMPILED = 16
 
 @cache
 def catalog_of_all() -> Catalog:
-    """All the views, which two tests read and nobody changes."""
+    """All the views. Several tests read this value, and none changes it."""
     return compile_catalog({"views.sql": SOURCE + VIEWS})
 
 
 def parted(catalog: Catalog, *, compiled: bool) -> Catalog:
-    """One view in COMPILED, for whose cells Spark compiles code, or the others, for which it interprets the plan."""
+    """One of COMPILED views, whose cells Spark computes by compiled code, or the others, whose plans it interprets."""
     views = [view for number, view in enumerate(in_order(catalog)) if (number % COMPILED == 0) is compiled]
     return replace(catalog, views={view.name: view for view in views})
 
@@ -65,7 +56,7 @@ def records(count: int, seed: int) -> list[bytes | None]:
     return generated
 
 
-def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engines) -> None:
+def test_a_view_equals_its_select_however_its_records_arrive(engines: Engines) -> None:
     catalog = catalog_of_all()
     values = records(240, seed=4)
     first, second = values[:120], values[120:]
@@ -77,14 +68,14 @@ def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engine
     engines.oracle(catalog, {"events": [values]})
     for view, expected in engines.all_expected(catalog):
         assert [c.spark.replace(" ", "").replace("`", "").upper() for c in view.columns] == [
-            "STRING" if kind == "VOID" else kind.replace(" ", "")  # which no table has
+            "STRING" if kind == "VOID" else kind.replace(" ", "")  # a table's column never has this type
             for kind in engines.types_of(view)
         ], view.select
         actual = engines.actual(view)
         assert same(expected, actual, 1e-13 if view.rounded else 0), difference(view, expected, actual)
 
 
-def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines) -> None:
+def test_a_column_without_an_alias_has_sparks_name(engines: Engines) -> None:
     few = "COUNT(*), sum(amount), count(DISTINCT kind), Avg(PRICE), Year(TS), to_date(ts), upper(country), day(ts)"
     more = (
         "mean count_if stddev std variance var_pop first last first_value any_value median mode every bool_or"
@@ -111,13 +102,13 @@ def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines)
     assert engines.spark.sql(select).columns == [column.name for column in catalog.views["unnamed"].columns]
 
 
-def test_views_over_no_records_are_what_spark_says(engines: Engines) -> None:
+def test_views_over_no_records_equal_their_selects(engines: Engines) -> None:
     """Some views show a row even over no records. The others are empty on both sides."""
     catalog = catalog_of_all()
     engines.deploy(catalog)
     chosen = [view for number, view in enumerate(in_order(catalog)) if number % 40 == 0 or engines.actual(view)]
     engines.oracle(needed(catalog, [view.name for view in chosen]), {})
-    for view, expected in engines.each_expected(chosen):
+    for view, expected in engines.expected_of(chosen):
         actual = engines.actual(view)
         assert same(expected, actual, 1e-13 if view.rounded else 0), difference(view, expected, actual)
 
@@ -167,8 +158,8 @@ NUMBERS = (1, 10**10, 2**31 - 1, -(2**31), 2**62, -(2**63))
 """Numbers of seconds, microseconds and days."""
 
 
-def test_texts_are_found_and_changed_in_case_as_words_of_any_language(engines: Engines) -> None:
-    """Dashboards filter by ILIKE. The order is that of bytes, and a key is found by its index."""
+def test_ilike_and_upper_know_the_letters_of_every_language(engines: Engines) -> None:
+    """Dashboards filter by ILIKE. Texts are sorted by bytes, and the index of a key is used."""
     views = """
         CREATE VIEW cities AS SELECT city, count(*) AS n FROM events GROUP BY city;
         CREATE VIEW made AS SELECT concat(city, '!') AS city, 'É' AS letter, payload.tags[0] AS tag FROM events;

@@ -1,4 +1,4 @@
-"""The SELECT that an error prints gives the rows that the refused one means, as DuckDB has them."""
+"""The SELECT that an error prints has the rows that DuckDB computes for the refused one."""
 
 # ruff: noqa: E501 — a SELECT stands on one line
 
@@ -57,7 +57,7 @@ def in_duckdb(select: str, columns: str, records: list[dict[str, object]]) -> li
 
 
 def test_the_last_but_one_known_value_is_found_in_two_steps() -> None:
-    """As the refusal of `lag(x, 2) IGNORE NULLS` says: no row is lost."""
+    """The refusal of `lag(x, 2) IGNORE NULLS` prints the two steps. They lose no row."""
     dice = random.Random(7)
     for name in ("lag", "lead"):
         refused = f"{name}(x, 2 IGNORE NULLS) OVER (ORDER BY n)"

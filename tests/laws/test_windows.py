@@ -142,7 +142,7 @@ def test_merged_windows_equal_sparks_windows(engines: Engines, views: Callable[[
         assert same(expected, actual), difference(view, expected, actual)
     for table in {table.partial: table for view in catalog.views.values() for table in view.cell_tables}.values():
         if not table.spread:
-            continue  # what a rebuild lists in Spark is what micro-batches have merged in Postgres
+            continue  # a rebuild's lists in Spark equal those that micro-batches merge in Postgres
         listed = table.keys[0].name
         with engines.connection.cursor() as cursor:
             cursor.execute(f"SELECT extract(epoch FROM {listed})::text FROM cells.{table.name}")

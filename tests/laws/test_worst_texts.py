@@ -120,7 +120,7 @@ FROM s;
 
 
 def handed_to_spark(catalog: Catalog) -> set[str]:
-    """The regular expressions in the texts of a catalog, as they stand there."""
+    """The regular expressions in the Spark SQL of a catalog, as literals."""
     texts = [source.parse for source in catalog.sources.values()]
     texts += [table.partial for view in catalog.views.values() for table in view.cell_tables]
     texts += [view.spelled for view in catalog.views.values()]
@@ -160,7 +160,7 @@ def test_the_cheap_condition_finds_every_long_number(engines: Engines) -> None:
 
 
 def test_a_stack_that_overflows_fails_the_query_and_not_the_process(engines: Engines) -> None:
-    """Another query of the same process goes on: Spark would halt the JVM."""
+    """By default, Spark would halt the JVM. Here its next query succeeds."""
     overflowing = "SELECT repeat('a', {}) RLIKE concat('^(a|', char(98 + id), ')*$') FROM range(1)"
     with pytest.raises(Py4JJavaError, match="StackOverflowError"):
         engines.spark.sql(overflowing.format(1_000_000)).collect()
