@@ -155,6 +155,7 @@ class Member:
 
     def _await_commit(self, membership: Membership) -> None:
         """Waits for the commit before. In a shared run, it waits for no commit that waits for a lock."""
+        self._resources.at("before waiting for the commit")
         while self._committing is not None:
             if wait([self._committing], LOCK_CHECKED_EVERY if membership.shared else None).done:
                 self._committing.result()

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -61,11 +61,10 @@ class KeptPlans:
     current: _Entry | None = None
     announced: _Entry | None = None
 
-    def entry(self, statements: Statements, settings: Mapping[str, str]) -> _Entry | None:
-        """Today's plans of these statements, with these settings of Spark, or None."""
-        wanted = today(), settings
+    def entry(self, statements: Statements, day: date, settings: Mapping[str, str]) -> _Entry | None:
+        """The plans of these statements of this day, with these settings of Spark, or None."""
         entries = [entry for entry in (self.current, self.announced) if entry is not None]
-        valid = (entry for entry in entries if (entry.day, entry.settings) == wanted)
+        valid = (entry for entry in entries if (entry.day, entry.settings) == (day, settings))
         return next((entry for entry in valid if entry.statements is statements), None)
 
     def discard(self) -> None:
@@ -131,12 +130,12 @@ class Planner:
 
     def plan(self, statements: Statements) -> Plans | None:
         """The plans of these statements, made at most once a day, or None if Spark cannot run them again."""
-        self.kept.current = entry = self.kept.entry(statements, self.settings) or self._new_entry(statements)
+        self.kept.current = entry = self._todays_entry(statements) or self._new_entry(statements)
         return entry.plans
 
     def existing_plans(self, statements: Statements) -> Plans | None:
         """The plans of these statements that exist already, made for a micro-batch or next to one."""
-        entry = self.kept.entry(statements, self.settings)
+        entry = self._todays_entry(statements)
         return None if entry is None else entry.plans
 
     def as_announced(self, statements: Statements) -> Statements:
@@ -159,9 +158,13 @@ class Planner:
         read = partial(decoded, raw, soon.sources, answers)
         self.preparation.begin(partial(self._run, soon, new, read), self.resources.spark)
 
+    def _todays_entry(self, statements: Statements) -> _Entry | None:
+        return self.kept.entry(statements, self.resources.today(), self.settings)
+
     def _new_entry(self, statements: Statements) -> _Entry:
-        day, settings = today(), self.settings
-        return _Entry(statements, day, settings, make_plans(self.resources, statements, settings))
+        day, plans = self.resources.today(), make_plans(self.resources, statements, self.settings)
+        self.resources.at(f"planned {' '.join(statements.names)}")
+        return _Entry(statements, day, self.settings, plans)
 
     def _run(self, soon: Statements, new: Collection[str], read: Callable[[], DataFrame], jobs: Jobs) -> None:
         began, database = time.monotonic(), self.resources.database
@@ -199,8 +202,3 @@ def make_plans(resources: Resources, statements: Statements, settings: Mapping[s
     if plans.stateful:
         log.debug("%s: planned for every micro-batch, because of %s", statements.source.name, plans.stateful)
     return None if plans.stateful else plans
-
-
-def today() -> date:
-    """The date in UTC."""
-    return datetime.now(UTC).date()

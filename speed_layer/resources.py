@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ class Resources:
     renew: replaces Spark's process, with everything that runs in it. None if it is not ours to end
     probe: starts a process that tries ranges of a source
     at: called at named points of a micro-batch, where tests stop
+    today: returns the date in UTC. Plans are kept for a day
     phases: sums the seconds of micro-batches
     """
 
@@ -46,6 +48,7 @@ class Resources:
     probe: Callable[[Source], Probe]
     limits: TimeLimits = field(default_factory=TimeLimits)
     at: Callable[[str], None] = lambda point: None
+    today: Callable[[], date] = lambda: datetime.now(UTC).date()
     phases: Phases = field(default_factory=Phases)
 
     @property

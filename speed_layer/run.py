@@ -98,6 +98,7 @@ class Run:
             self._reading.cancel()
             for member in self.members:
                 member.running.cancel()
+            self._resources.at("after cancelling")
         with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the query with it
             self._streaming.stop()
         for member in self.members:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -166,17 +165,16 @@ def test_a_plan_with_a_shuffle_is_not_run_again(spark: SparkSession, tmp_path: P
         assert not operators(records.sparkSession.sql(statement)) <= STATELESS, statement
 
 
-def test_kept_plans_are_run_again_on_the_same_day_only(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
-    days, planned_on = [date(2024, 3, 1)], []
+def test_kept_plans_are_run_again_on_the_same_day_only(deployed: Deployed) -> None:
+    days, planned_on = [date(2024, 3, 1)], list[date]()
 
-    def plans(*arguments: Any) -> Plans:
-        planned_on.append(days[-1])
-        return Plans(*arguments)
+    def note(place: str) -> None:
+        if place.startswith("planned "):
+            planned_on.append(days[-1])
 
-    monkeypatch.setattr("speed_layer.planner.today", lambda: days[-1])
-    monkeypatch.setattr("speed_layer.planner.Plans", plans)
+    deployed.deployment.at = note
     deployed.apply(events=EVENTS, totals=TOTALS)
-    with deployed.speed():
+    with deployed.speed(today=lambda: days[-1]):
         for number, day in enumerate((1, 1, 2)):
             days.append(date(2024, 3, day))
             deployed.send("events", event(number))
