@@ -8,9 +8,8 @@ from kafka.admin import KafkaAdminClient
 
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.rebuilds import Scheduler
-from speed_layer import judge
 from tests.fix_catalogs import CLICKS, EVENTS, HOURLY, TOTALS, USERS, event
-from tests.fix_lamina import Deployed, one
+from tests.fix_lamina import Deployed, hurried, one
 from view_algebra.errors import LaminaError
 
 
@@ -133,10 +132,7 @@ OTHERS = {
 }
 
 
-def test_a_leap_heals_one_query_while_the_others_continue(
-    deployed: Deployed, kafka_admin: KafkaAdminClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judge, "REFUSED_EVERY", 0.5)
+def test_a_leap_heals_one_query_while_the_others_continue(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, **OTHERS)
     deployment = deployed.deployment
     _outrun_by_retention(deployed, kafka_admin)
@@ -145,7 +141,7 @@ def test_a_leap_heals_one_query_while_the_others_continue(
         with deployment.database.begin() as connection:
             return progress.queries(connection)["events"].stopped
 
-    with deployed.speed():
+    with deployed.speed(clock=hurried):
         deployed.until(lambda: "before they were read" in (stopped() or ""), "the query is refused")
         deployed.send("others", {"x": 1})
         deployed.wait_for("others")

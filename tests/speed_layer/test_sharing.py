@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -16,9 +15,8 @@ from master_log.kafka.brokers import Brokers
 from master_log.kafka.fetching import Epochs, LeaderChanged
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.promise import progress
-from speed_layer.jobs import RunningRanges
 from speed_layer.run import AT_ONCE
-from tests.fix_lamina import PATIENCE, Deployed
+from tests.fix_lamina import PATIENCE, Deployed, hurried
 
 SOURCE = """
     CREATE TABLE {0} (n BIGINT, name STRING) USING kafka OPTIONS (topic '{{topics}}_{0}', format 'json')
@@ -49,11 +47,6 @@ def stopped(deployed: Deployed, name: str) -> str | None:
 
 def records(deployed: Deployed, *names: str) -> list[Any]:
     return [deployed.rows(f"SELECT records FROM {name}_total")[0][0] for name in names]
-
-
-def hurried() -> float:
-    """Minutes pass as seconds, so a query that left a shared run soon returns."""
-    return 60 * time.monotonic()
 
 
 def shared_by(deployed: Deployed, sources: int) -> bool:
@@ -150,8 +143,13 @@ class Elections(Brokers):
     """Brokers with a topic that lacks a leader, or whose leaders change.
 
     has_leader: if False, any question about the topic's ends fails
-    changes: the number of further questions about its tails during which its leader changes
+    changes: the number of further questions about its tails during which its leader changes, after the tails of
+        another topic have arrived
     """
+
+    def __init__(self, kafka: str) -> None:
+        super().__init__(kafka)
+        self._others_answered = threading.Event()
 
     topic = ""
     has_leader = True
@@ -167,9 +165,12 @@ class Elections(Brokers):
         """As of Kafka, unless the topic's leader changes."""
         if self.changes and epochs and self.topic in below.topics():
             self.changes -= 1
-            time.sleep(0.2)  # meanwhile, the tails of the other topics arrive
+            self._others_answered.wait(1.0)  # unless no other topic is asked for
+            self._others_answered.clear()
             raise LeaderChanged("Partition 0 has another leader")
-        return super().tails(below, epochs)
+        tails = super().tails(below, epochs)
+        self._others_answered.set()
+        return tails
 
 
 @pytest.fixture
@@ -284,39 +285,35 @@ def test_a_run_outlives_new_and_dropped_views_and_generations(deployed: Deployed
     assert len(deployed.check()) == 4
 
 
-def test_a_busy_source_has_a_run_of_its_own(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("speed_layer.query.BUSY", 5)
+def test_a_busy_source_has_a_run_of_its_own(deployed: Deployed) -> None:
     apply(deployed, "a", "b", "c")
     with deployed.speed():
         send(deployed, range(10), "a", "b", "c")
         for name in ("a", "b", "c"):
             deployed.wait_for(name)
         assert shared_by(deployed, 3)
-        send(deployed, range(10, 200), "a")
+        send(deployed, range(10, 5_000), "a")  # within two periods at most, of which one is too many for a shared run
         deployed.until(lambda: len(runs(deployed)) == 2, "it has a run of its own")
-        send(deployed, range(200, 300), "a", "b")
+        send(deployed, range(5_000, 5_100), "a", "b")
         deployed.wait_for("a")
         deployed.wait_for("b")
-    assert records(deployed, "a", "b", "c") == [300, 110, 10]
+    assert records(deployed, "a", "b", "c") == [5_100, 110, 10]
 
 
-def test_a_stopped_run_computes_no_further_member(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_run_computes_no_further_member(deployed: Deployed) -> None:
     names = ("a", "b", "c", "d", "e", "f")
     apply(deployed, *names)
     send(deployed, range(10), *names)
     computing: list[str] = []
-    cancelled, cancel = threading.Event(), RunningRanges.cancel
+    cancelled = threading.Event()
 
     def wait_for_the_end(point: str) -> None:
         if point == "before computing":
             computing.append(point)
             cancelled.wait(PATIENCE)
+        elif point == "after cancelling":
+            cancelled.set()
 
-    def cancel_and_tell(running: RunningRanges) -> None:
-        cancel(running)
-        cancelled.set()
-
-    monkeypatch.setattr(RunningRanges, "cancel", cancel_and_tell)
     deployed.deployment.at = wait_for_the_end
     with deployed.speed():
         deployed.until(lambda: len(computing) == AT_ONCE, "as many members as can are computing")
