@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psycopg2
 import pytest
@@ -18,12 +18,9 @@ from batch_layer import new_sources
 from lamina.operations import applying
 from master_log.offsets import Offsets
 from serving_layer.catalog import lookup, versions
+from serving_layer.change.planned_change import PlannedChange
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.promise import rebuilds
-from speed_layer.flow import Membership
-from speed_layer.member import Member
-from speed_layer.plans import Plans
-from speed_layer.statements import Statements
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one, short_lived
 from tests.fix_services import Topic
@@ -64,62 +61,85 @@ STEPS = (
 """The steps at which an apply may die while the old version is still read."""
 
 
+@dataclass
+class Traffic:
+    """Sends events at steps of an apply, and kills a speed layer in the middle of their commit.
+
+    sent: the number of events in the topic, all of which are counted after each step
+    """
+
+    deployed: Deployed
+    lamina: CommandLine
+    spark: SparkSession
+    sent: int = 0
+    busy: bool = False
+
+    def send(self, events: int) -> None:
+        self.deployed.send("events", *(event(n) for n in range(self.sent, self.sent + events)))
+        self.sent += events
+
+    def at(self, place: str) -> None:
+        """Sends events at four of the steps. Before and after go-live, a speed layer is killed, and the next counts."""
+        if self.busy or place not in ("after archive", "absorbed", "after go-live", "after hand-over"):
+            return
+        self.busy = True
+        self.send(50)
+        if place in ("absorbed", "after go-live"):
+            with short_lived(self.lamina, self.spark, LAMINA_STOP_AT="inside the commit") as process:
+                process.wait(60)
+            assert process.returncode == -9
+            assert one(self.deployed.rows("SELECT events FROM totals")) == (self.sent - 50,)
+        self.deployed.catch_up()
+        assert one(self.deployed.rows("SELECT events FROM totals")) == (self.sent,)
+        assert one(self.deployed.rows("SELECT sum(events) FROM places")) == (self.sent,)
+        self.busy = False
+
+
+def changes(deployed: Deployed) -> dict[str, PlannedChange]:
+    """What `apply` would change, by name."""
+    planned = applying.plan(deployed.deployment, deployed.files)
+    return {change.name: change for change in planned if change.action != "nothing"}
+
+
 def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
     deployed: Deployed, lamina: CommandLine, spark: SparkSession
 ) -> None:
-    """The speed layer is killed in the middle of a commit, and started again."""
     deployed.apply(**CATALOG)
-    deployed.send("events", *(event(n) for n in range(300)))
+    traffic = Traffic(deployed, lamina, spark)
+    traffic.send(300)
     deployed.catch_up()
-    sent, busy = 300, False
-
-    def traffic(place: str) -> None:
-        nonlocal sent, busy
-        if busy or place not in ("after archive", "absorbed", "after go-live", "after hand-over"):
-            return
-        busy = True
-        deployed.send("events", *(event(n) for n in range(sent, sent + 50)))
-        sent += 50
-        if place in ("absorbed", "after go-live"):
-            with short_lived(lamina, spark, LAMINA_STOP_AT="inside the commit") as process:
-                process.wait(60)
-            assert process.returncode == -9
-            assert one(deployed.rows("SELECT events FROM totals")) == (sent - 50,)
-        deployed.catch_up()
-        assert one(deployed.rows("SELECT events FROM totals")) == (sent,)
-        assert one(deployed.rows("SELECT sum(events) FROM places")) == (sent,)
-        busy = False
-
-    deployed.deployment.at = traffic
-    files = {"hourly.sql": BY_KIND, "totals.sql": LARGEST}
-    deployed.files |= files
-    planned = {change.name: change for change in applying.plan(deployed.deployment, deployed.files)}
-    assert {name: change.action for name, change in planned.items() if change.action != "nothing"} == {
-        "hourly": "reprocess",
-        "totals": "reprocess",
-    }
-    assert planned["hourly"].effect.startswith("new cells: groups (kind is new)")
-    assert planned["totals"].records == 300
-    assert planned["hourly"].dependents == ("places",)
-    assert "+" in planned["totals"].diff
+    plan_two_reprocesses(deployed)
+    deployed.deployment.at = traffic.at
     applying.apply(deployed.deployment, deployed.files)
     deployed.deployment.at = lambda _: None
-    assert sent == 500
+    assert traffic.sent == 500
     compared = deployed.owner("SELECT view, cells, differing FROM lamina.proof")
     assert compared == [("totals", 1, 0)], "both versions are computed while records arrive"
     deployed.check()
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (500, 499)
-    assert [
-        change.name for change in applying.plan(deployed.deployment, deployed.files) if change.action != "nothing"
-    ] == []
-
-    deployed.send("events", event(500))
+    assert changes(deployed) == {}
+    traffic.send(1)
     deployed.catch_up()
+    roll_back_and_apply_again(deployed)
+
+
+def plan_two_reprocesses(deployed: Deployed) -> None:
+    """Adds new versions of two views to the catalog's files. The plan says what they read and what they change."""
+    deployed.files |= {"hourly.sql": BY_KIND, "totals.sql": LARGEST}
+    planned = changes(deployed)
+    assert {name: change.action for name, change in planned.items()} == {"hourly": "reprocess", "totals": "reprocess"}
+    assert planned["hourly"].effect.startswith("new cells: groups (kind is new)")
+    assert planned["totals"].records == 300
+    assert planned["hourly"].dependents == ("places",)
+    assert "+" in planned["totals"].diff
+
+
+def roll_back_and_apply_again(deployed: Deployed) -> None:
+    """The old version counts what came after the hand-over, and so does the new one when it returns."""
     applying.roll_back(deployed.deployment, "totals")
     assert deployed.rows("SELECT * FROM totals")[0][0] == 501
     deployed.check()
-    [change] = [change for change in applying.plan(deployed.deployment, deployed.files) if change.action != "nothing"]
-    assert (change.name, change.action) == ("totals", "update")
+    assert {name: change.action for name, change in changes(deployed).items()} == {"totals": "update"}
     applying.apply(deployed.deployment, deployed.files)
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (501, 500)
     proofs = deployed.deployment.batch.rebuild()
@@ -177,29 +197,24 @@ def test_a_view_renamed_under_traffic_keeps_its_cells(deployed: Deployed) -> Non
 
 
 def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
-    deployed: Deployed, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    deployed: Deployed, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Spark takes seconds for the first run of a statement. No micro-batch waits for it."""
     planned: list[frozenset[str]] = []
-
-    class Noted(Plans):
-        def __init__(self, spark: SparkSession, statements: Statements, *arguments: Any) -> None:
-            planned.append(statements.names)
-            super().__init__(spark, statements, *arguments)
-
-    monkeypatch.setattr("speed_layer.planner.Plans", Noted)
     caplog.set_level("DEBUG", "lamina.speed")
     deployed.apply(events=EVENTS, totals=TOTALS)
 
-    def announced(place: str) -> None:
-        if place == "after announcing":
+    def at(place: str) -> None:
+        if place.startswith("planned "):
+            planned.append(frozenset(place.split()[1:]))
+        elif place == "after announcing":
             assert "prepared for new versions" in caplog.text
             deployed.wait_for("events")
             with deployed.deployment.database.begin() as connection:
                 assert rebuilds.left_by_apply(connection) is None, "nothing is opened yet"
             assert one(deployed.rows("SELECT events FROM totals")) == (21,)
 
-    deployed.deployment.at = announced
+    deployed.deployment.at = at
     deployed.send("events", *(event(n) for n in range(20)))
     with deployed.speed():
         deployed.wait_for("events")
@@ -231,9 +246,7 @@ def apply_next_to_a_micro_batch(deployed: Deployed, record: object, **files: str
         sent.result()
 
 
-def test_a_recomputed_micro_batch_does_not_wait_for_a_later_one(
-    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recomputed_micro_batch_does_not_wait_for_a_later_one(deployed: Deployed) -> None:
     """A version is opened during its commit. The next micro-batch, which runs the new statements, awaits the commit."""
     held, awaited, announced = (threading.Event() for _ in range(3))
 
@@ -245,17 +258,12 @@ def test_a_recomputed_micro_batch_does_not_wait_for_a_later_one(
         elif place == "before the commit" and announced.is_set() and not held.is_set():
             held.set()
             assert awaited.wait(60)
+        elif place == "before waiting for the commit" and held.is_set():
+            awaited.set()
         elif place == "after seal":
             deployed.send("events", event(22))
             assert awaited.wait(60)
 
-    def await_commit(member: Member, membership: Membership) -> None:
-        if held.is_set():
-            awaited.set()
-        awaits(member, membership)
-
-    awaits = Member._await_commit
-    monkeypatch.setattr(Member, "_await_commit", await_commit)
     deployed.apply(events=EVENTS.replace("ts TIMESTAMP,", "ts TIMESTAMP, UNIQUE (price),"), totals=TOTALS)
     deployed.deployment.at = at
     deployed.send("events", *(event(n) for n in range(20)))
