@@ -172,8 +172,18 @@ def _draw(page: Chromium, address: str, picture: Path | None) -> None:
         raise SystemExit(f"charts failed: {failed}")
     if picture is not None:
         _resize(page, 1000)
-        time.sleep(3)  # Superset moves the bars into place
-        picture.write_bytes(base64.b64decode(page.call("Page.captureScreenshot", format="png")["data"]))
+        picture.write_bytes(_still(page))
+
+
+def _still(page: Chromium) -> bytes:
+    """The picture of a page once two in a row are equal: Superset moves the bars into place."""
+    deadline, before = time.monotonic() + PATIENCE, b""
+    while (now := base64.b64decode(page.call("Page.captureScreenshot", format="png")["data"])) != before:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"not within {PATIENCE:.0f} s: a page on which nothing moves")
+        before = now
+        time.sleep(0.5)
+    return before
 
 
 def until(page: Chromium, condition: str) -> None:
