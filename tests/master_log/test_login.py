@@ -54,52 +54,90 @@ class Listeners:
     restarted_trusting: Callable[[Authority], None]
 
 
+@dataclass(frozen=True)
+class Ports:
+    """Free ports of this machine, as addresses, for the listeners of a broker."""
+
+    inside: str
+    controller: str
+    outside: str
+    certificate: str
+    token: str
+
+    def of_inside_and_controller(self) -> tuple[int, int]:
+        return int(self.inside.rpartition(":")[2]), int(self.controller.rpartition(":")[2])
+
+
+def listener_settings(ports: Ports, environment: Mapping[str, str]) -> dict[str, str]:
+    """A broker's listeners: by password, by a client's certificate, by token, and `outside` as compose has it."""
+    protocols = environment["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].replace(
+        "INSIDE:PLAINTEXT", "PLAINTEXT:SASL_PLAINTEXT"
+    )
+    advertised = (
+        f"PLAINTEXT://{ports.inside},OUTSIDE://{ports.outside},CERTIFICATE://{ports.certificate},TOKEN://{ports.token}"
+    )
+    properties = broker_properties(environment)
+    return {
+        **{name: value for name, value in properties.items() if name.startswith("listener.name.outside.")},
+        "listeners": f"{advertised},CONTROLLER://{ports.controller}",
+        "advertised.listeners": advertised,
+        "listener.security.protocol.map": f"{protocols},CERTIFICATE:SSL,TOKEN:SASL_SSL",
+    }
+
+
+def password_settings() -> dict[str, str]:
+    """A broker's settings for logins by password, its own included."""
+    quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    users = f'username="{USER}" password="{quoted}" user_{USER}="{quoted}"'
+    return {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": f"{module} {users};".replace("\\", "\\\\"),
+    }
+
+
+def certificate_settings(home: Path, authority: Authority) -> dict[str, str]:
+    """A broker's settings for its own certificate and those of clients. Writes the files that they name."""
+    files = [Path(file).read_text() for file in authority.issue("broker")]
+    (home / "trusted.pem").write_text(Path(authority.file).read_text())
+    (home / "broker.pem").write_text("".join(files))
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(home / "broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(home / "trusted.pem"),
+        "listener.name.certificate.ssl.client.auth": "required",
+    }
+
+
+def token_settings(issuer: Issuer) -> dict[str, str]:
+    """A broker's settings for logins by token. A connection ends with its token."""
+    oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
+    return {
+        "listener.name.token.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.token.oauthbearer.sasl.jaas.config": f"{oauth}LoginModule required;",
+        "listener.name.token.oauthbearer.sasl.server.callback.handler.class": f"{oauth}ValidatorCallbackHandler",
+        "listener.name.token.oauthbearer.connections.max.reauth.ms": "3600000",
+        "sasl.oauthbearer.jwks.endpoint.url": issuer.url,
+    }
+
+
 @pytest.fixture(scope="module")
 def broker(run_home: Path, variables: dict[str, str], authority: Authority, issuer: Issuer) -> Iterator[Listeners]:
     """A broker whose listeners all require a login."""
     home = run_home / "login"
     home.mkdir()
     (home / "jars").symlink_to(run_home / "jars")
-    quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    users = f'username="{USER}" password="{quoted}" user_{USER}="{quoted}"'
     compose = services_of(variables | {"KAFKA_PASSWORD": r"a\b= #c"})
-    ports = [free_port() for _ in range(5)]
-    here, controller, outside, certificate, token = (f"127.0.0.1:{port}" for port in ports)
-    files = [Path(file).read_text() for file in authority.issue("broker")]
-    (home / "trusted.pem").write_text(Path(authority.file).read_text())
-    (home / "broker.pem").write_text("".join(files))
-    oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
-    environment = compose["kafka"]["environment"]
-    protocols = environment["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"]
+    ports = Ports(*(f"127.0.0.1:{free_port()}" for _ in range(5)))
     settings = {
-        **{
-            name: value
-            for name, value in broker_properties(environment).items()
-            if name.startswith("listener.name.outside.")
-        },
-        "listeners": (
-            f"PLAINTEXT://{here},CONTROLLER://{controller},OUTSIDE://{outside}"
-            f",CERTIFICATE://{certificate},TOKEN://{token}"
-        ),
-        "advertised.listeners": (f"PLAINTEXT://{here},OUTSIDE://{outside},CERTIFICATE://{certificate},TOKEN://{token}"),
-        "listener.security.protocol.map": (
-            protocols.replace("INSIDE:PLAINTEXT", "PLAINTEXT:SASL_PLAINTEXT") + ",CERTIFICATE:SSL,TOKEN:SASL_SSL"
-        ),
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(home / "broker.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(home / "trusted.pem"),
-        "listener.name.certificate.ssl.client.auth": "required",
-        "listener.name.token.sasl.enabled.mechanisms": "OAUTHBEARER",
-        "listener.name.token.oauthbearer.sasl.jaas.config": f"{oauth}LoginModule required;",
-        "listener.name.token.oauthbearer.sasl.server.callback.handler.class": f"{oauth}ValidatorCallbackHandler",
-        "listener.name.token.oauthbearer.connections.max.reauth.ms": "3600000",  # a connection ends with its token
-        "sasl.oauthbearer.jwks.endpoint.url": issuer.url,
-        "sasl.enabled.mechanisms": "PLAIN",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "listener.name.plaintext.plain.sasl.jaas.config": f"{module} {users};".replace("\\", "\\\\"),
+        **listener_settings(ports, compose["kafka"]["environment"]),
+        **password_settings(),
+        **certificate_settings(home, authority),
+        **token_settings(issuer),
     }
+    issuers = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={issuer.url}"
 
     def start() -> kafka_broker.Broker:
         return kafka_broker.start(
@@ -107,11 +145,8 @@ def broker(run_home: Path, variables: dict[str, str], authority: Authority, issu
             java=java_home(run_home),
             jars=jar_files(run_home, "kafka"),
             settings=settings,
-            jvm_options=(
-                *quick_java(run_home, "kafka"),
-                f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={issuer.url}",
-            ),
-            ports=(ports[0], ports[1]),
+            jvm_options=(*quick_java(run_home, "kafka"), issuers),
+            ports=ports.of_inside_and_controller(),
         )
 
     started = [start()]
@@ -121,7 +156,7 @@ def broker(run_home: Path, variables: dict[str, str], authority: Authority, issu
         kafka_broker.stop(started.pop().process)
         started.append(start())
 
-    yield Listeners(started[0].address, outside, certificate, token, compose, restart)
+    yield Listeners(started[0].address, ports.outside, ports.certificate, ports.token, compose, restart)
     kafka_broker.stop(started[0].process)
     shutil.rmtree(home, ignore_errors=True)
     gc.collect()  # as part of the last test, whose frame no longer holds the clients
@@ -155,61 +190,92 @@ def test_every_part_of_lamina_reads_from_brokers_that_require_a_login(
         _only_the_producer_of_the_deployment_comes_in_from_outside(broker, run_home, login, deployed.topic("events"))
 
 
-def test_certificates_and_tokens_are_renewed_without_a_restart(
+@pytest.fixture
+def by_password(broker: Listeners, settings: Settings, spark: SparkSession) -> Iterator[Deployed]:
+    """A deployment whose login is a password."""
+    password = Login("SASL_PLAINTEXT", "PLAIN", USER, PASSWORD)
+    deployment = Deployment(replace(settings, kafka=broker.password, login=password), lent=spark)
+    installation.install(deployment)
+    with (
+        closing(deployment),
+        closing(KafkaProducer(bootstrap_servers=broker.password, **password.for_client())) as producer,
+    ):
+        deployed = Deployed(deployment, producer)
+        deployed.apply(events=EVENTS, totals=TOTALS)
+        yield deployed
+
+
+def why_stopped(deployed: Deployed) -> str | None:
+    [(why,)] = deployed.owner("SELECT stopped FROM lamina.query")
+    return None if why is None else str(why)
+
+
+def secrets_in_log(settings: Settings) -> list[str]:
+    log = (settings.home / "logs" / "spark.log").read_text()
+    return [secret for secret in ("PRIVATE KEY", "sec/ret") if secret in log]
+
+
+def test_certificates_are_renewed_without_a_restart_and_not_logged(
+    by_password: Deployed,
     broker: Listeners,
     settings: Settings,
     spark: SparkSession,
-    lamina: CommandLine,
     authority: Authority,
-    issuer: Issuer,
     tmp_path: Path,
 ) -> None:
-    password = Login("SASL_PLAINTEXT", "PLAIN", USER, PASSWORD)
-    by_password = Deployment(replace(settings, kafka=broker.password, login=password), lent=spark)
-    installation.install(by_password)
-    files = authority.issue("client")
+    deployed, files = by_password, authority.issue("client")
     certificate = Login("SSL", ca_file=authority.file, certificate=ClientCertificate(*files))
-    tokens = TokenEndpoint(issuer.url, "client", "sec/ret", "kafka")
+    by_certificate = Deployment(replace(settings, kafka=broker.certificate, login=certificate), lent=spark)
+    deployed.deployment = by_certificate
+    with closing(by_certificate), deployed.speed():
+        deployed.send("events", event(1))
+        deployed.wait_for("events")
+        other = Authority(tmp_path / "other")
+        _replaced(files, other.issue("expired", days=-1))
+        broker.restarted_trusting(other)  # those who are connected need no certificate
+        deployed.send("events", event(2))
+        sentence = f"The client certificate in {files[0]} expired at "
+        deployed.until(lambda: sentence in (why_stopped(deployed) or ""), "the query says so")
+        _replaced(files, other.issue("renewed"))
+        deployed.wait_for("events")
+        assert why_stopped(deployed) is None
+        assert one(deployed.rows("SELECT events FROM totals")) == (2,)
+    assert secrets_in_log(settings) == []
+
+
+def test_tokens_are_renewed_without_a_restart_and_not_logged(
+    by_password: Deployed,
+    broker: Listeners,
+    settings: Settings,
+    spark: SparkSession,
+    authority: Authority,
+    issuer: Issuer,
+) -> None:
+    deployed, tokens = by_password, TokenEndpoint(issuer.url, "client", "sec/ret", "kafka")
     token = Login("SASL_SSL", "OAUTHBEARER", ca_file=authority.file, tokens=tokens)
-    with (
-        closing(by_password),
-        closing(KafkaProducer(bootstrap_servers=broker.password, **password.for_client())) as producer,
-    ):
-        deployed = Deployed(by_password, producer)
-        deployed.apply(events=EVENTS, totals=TOTALS)
-        deployed.deployment = Deployment(replace(settings, kafka=broker.certificate, login=certificate), lent=spark)
-        with closing(deployed.deployment), deployed.speed():
-            deployed.send("events", event(1))
-            deployed.wait_for("events")
-            other = Authority(tmp_path / "other")
-            _replaced(files, other.issue("expired", days=-1))
-            broker.restarted_trusting(other)  # those who are connected need no certificate
-            deployed.send("events", event(2))
-            sentence = f"The client certificate in {files[0]} expired at "
-            reason = "SELECT stopped FROM lamina.query"
-            deployed.until(lambda: sentence in str(deployed.owner(reason)), "the query says so")
-            _replaced(files, other.issue("renewed"))
-            deployed.wait_for("events")
-            assert deployed.owner(reason) == [(None,)]
-            assert one(deployed.rows("SELECT events FROM totals")) == (2,)
-        deployed.deployment = Deployment(replace(settings, kafka=broker.token, login=token), lent=spark)
-        issuer.seconds = 4.0
-        with closing(deployed.deployment), deployed.speed():
-            deployed.send("events", event(3))
-            deployed.wait_for("events")
-            deployed.until(lambda: len(issuer.clients) >= 5, "tokens are renewed")
-            deployed.send("events", event(4))
-            deployed.wait_for("events")
-            assert deployed.owner(reason) == [(None,)]
-            assert one(deployed.rows("SELECT events FROM totals")) == (4,)
+    by_token = Deployment(replace(settings, kafka=broker.token, login=token), lent=spark)
+    deployed.deployment = by_token
+    issuer.seconds = 4.0
+    with closing(by_token), deployed.speed():
+        deployed.send("events", event(3))
+        deployed.wait_for("events")
+        deployed.until(lambda: len(issuer.clients) >= 5, "tokens are renewed")
+        deployed.send("events", event(4))
+        deployed.wait_for("events")
+        assert why_stopped(deployed) is None
+        assert one(deployed.rows("SELECT events FROM totals")) == (2,)
+    assert secrets_in_log(settings) == []
+
+
+def test_a_command_says_that_its_certificate_has_expired(
+    by_password: Deployed, broker: Listeners, lamina: CommandLine, authority: Authority
+) -> None:
     old = _url(broker.certificate, authority.issue("old", days=-1))
     refused = lamina(
         "ingest", "events", "-", "--format", "jsonl", stdin=json.dumps(event(9), default=str), code=1, LAMINA_KAFKA=old
     )
     assert refused.err.count("expired at") == 1
     assert "Put a valid certificate into the file" in refused.err
-    log = (settings.home / "logs" / "spark.log").read_text()
-    assert not [secret for secret in ("PRIVATE KEY", "sec/ret") if secret in log]
 
 
 def _url(address: str, files: tuple[str, str]) -> str:
