@@ -22,7 +22,15 @@ import duckdb
 from tests.fix_lamina import Deployed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DATA = REPOSITORY.parent / "shared" / "data"
+
+
+def main_worktree(repository: Path) -> Path:
+    """The first worktree of a repository, to which the `.git` file of every other one leads."""
+    git = repository / ".git"
+    return Path(git.read_text().strip().removeprefix("gitdir: ")).parents[2] if git.is_file() else repository
+
+
+DATA = main_worktree(REPOSITORY).parent / "shared" / "data"
 """The folder of the cases, whose licences do not let this repository distribute them."""
 
 TYPES = {"VARCHAR": "STRING", "INTEGER": "INT", "REAL": "FLOAT", "BIGINT (MICROSECONDS)": "BIGINT"}

@@ -7,7 +7,9 @@ import pytest
 from tests.acceptance.cases import DATA, assert_answered, read_cases, read_selects, view_name
 from tests.fix_lamina import Deployed
 
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the cases are next to the repository")
+pytestmark = pytest.mark.skipif(
+    not DATA.exists(), reason=f"the published cases of joins and tables were not compared: {DATA} is missing"
+)
 
 WAITING = {
     "risingwave/streaming/temporal_join/append_only/temporal_join_non_loopup_cond#1": "looks up at arrival",

@@ -18,7 +18,9 @@ from tests.acceptance.cases import CHECKED, DATA
 from tests.fix_lamina import Deployed
 
 REPORTS = DATA / "reports"
-pytestmark = pytest.mark.skipif(not REPORTS.exists(), reason="the reports are in a folder next to the repository")
+pytestmark = pytest.mark.skipif(
+    not REPORTS.exists(), reason=f"the problems reported for other systems were not tried: {REPORTS} is missing"
+)
 
 Rows = Counter[tuple[Any, ...]]
 
