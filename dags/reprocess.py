@@ -9,10 +9,11 @@ old versions are served until all new ones are computed, and then all views move
 - **allow_break** allows removing names or columns that readers may use, or changing a column's type.
 - **prune** drops views and sources that are deployed but not in the catalog.
 
-An `apply` that failed or was killed has changed nothing, and is retried. If it was killed, or if readers kept it from
-finishing, the retry continues with the computed cells. An `apply` that was refused because another rebuild runs is also
-retried, for four hours at growing intervals. If a check blocks the new versions, it is not retried. `apply` updates the
-assets of the views that it has changed, as the hand-over of `nightly_rebuild` does.
+An `apply` that fails before the views move has changed nothing that is deployed, and is retried. If it was killed, or
+if readers kept it from finishing, the retry continues with the computed cells. An `apply` that was refused because
+another rebuild runs is also retried, for four hours at growing intervals. If a check blocks the new versions, it is not
+retried. Once `apply` has succeeded, it updates the assets of the views that changed, as the hand-over of
+`nightly_rebuild` does. They include the ones that only `plan` listed, because an attempt may die after the views moved.
 """
 
 from __future__ import annotations
@@ -33,18 +34,20 @@ VIEWS = AssetAlias("lamina")
 """Stands for the assets of all views, as in `nightly_rebuild`."""
 
 
-def changed(printed: str) -> list[str]:
-    """The views that an apply has created or changed, from its JSON objects, which are joined by commas here.
+def changed(*printed: str) -> list[str]:
+    """The created and changed views, from the JSON objects of a plan and an apply. Each text has commas between them.
 
-    >>> changed('{"change": "update", "what": "view", "name": "v"},{"change": "drop", "what": "view", "name": "w"}')
-    ['v']
+    >>> plan = '{"change": "update", "what": "view", "name": "v"},{"change": "drop", "what": "view", "name": "w"}'
+    >>> changed(plan, plan), changed(plan, "")
+    (['v'], ['v'])
     """
-    changes = [change for change in json.loads(f"[{printed}]") if change["what"] == "view"]
-    return [change["name"] for change in changes if change["change"] in ("create", "update", "reprocess")]
+    changes = [change for text in printed for change in json.loads(f"[{text}]") if change["what"] == "view"]
+    names = [change["name"] for change in changes if change["change"] in ("create", "update", "reprocess")]
+    return list(dict.fromkeys(names))
 
 
 class Apply(BashOperator):
-    """Updates the assets of the views that it has changed, and returns their names."""
+    """Updates the assets of the views that it or an interrupted attempt has changed, and returns their names."""
 
     def execute(self, context: Any) -> list[str]:
         """Runs the command, whose last line lists the changes."""
@@ -53,7 +56,7 @@ class Apply(BashOperator):
             raise AirflowFailException(
                 "a check fails for the new versions, so nothing has changed. This log names the check"
             )
-        views = changed(printed)
+        views = changed(context["ti"].xcom_pull(task_ids="plan"), printed)
         for view in views:
             context["outlet_events"][VIEWS].add(Asset(f"lamina://analytics/{view}"))
         return views
@@ -82,7 +85,8 @@ class Apply(BashOperator):
 def reprocess() -> None:
     """Two tasks, two commands."""
     options = "{{ ' --allow-break' if params.allow_break }}{{ ' --prune' if params.prune }}"
-    plan = BashOperator(task_id="plan", bash_command=f"lamina plan || [ $? -eq {FINDING} ]")
+    listed = f"lamina plan --json | paste -s -d ,; case ${{PIPESTATUS[0]}} in 0|{FINDING}) ;; *) exit 1 ;; esac"
+    plan = BashOperator(task_id="plan", bash_command=f"lamina plan || [ $? -eq {FINDING} ] || exit 1; {listed}")
     ended = f"case ${{PIPESTATUS[0]}} in 0) ;; {FINDING}) echo blocked ;; *) exit 1 ;; esac"
     command = f"lamina apply --json{options} | paste -s -d ,; {ended}"
     apply = Apply(task_id="apply", bash_command=command, outlets=[VIEWS], retries=8, retry_exponential_backoff=True)
