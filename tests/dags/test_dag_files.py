@@ -141,7 +141,7 @@ def test_an_apply_that_is_retried_after_the_move_updates_the_planned_assets(tmp_
     command.write_text(LAMINA)
     command.chmod(0o755)
     here = {"AIRFLOW_HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    run = [sys.executable, "-c", RETRIED_APPLY, DAGS]
+    run = [sys.executable, "-c", RETRIED_APPLY, str(DAGS)]
     done = subprocess.run(run, env={**os.environ, **here}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == ["lamina://analytics/revenue"]
