@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from pyspark.sql import SparkSession
 
-from benchmarks.common import Figure, benchmark
+from benchmarks.figures import Figure, benchmark
 from lamina.services.java import java_home
 from lamina.terminal.render import Output
 from view_algebra.language.aggregates import DEFAULT_REGISTERS

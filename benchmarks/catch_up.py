@@ -17,17 +17,8 @@ import click
 from pyspark.sql import DataFrame
 
 from benchmarks import events
-from benchmarks.common import (
-    MAX_RECORDS,
-    Figure,
-    another_database,
-    benchmark,
-    catch_up,
-    deployment,
-    in_turns,
-    median_ratio,
-    nowhere,
-)
+from benchmarks.figures import Figure, benchmark, in_turns, median_ratio
+from benchmarks.running import MAX_RECORDS, another_database, catch_up, deployment, nowhere
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output

@@ -19,20 +19,10 @@ import click
 import psycopg2
 
 from benchmarks import events
-from benchmarks.common import (
-    Figure,
-    analyst,
-    benchmark,
-    catch_up,
-    deployment,
-    environment_for,
-    folder_of,
-    percentile,
-    speed_layer,
-    threads,
-)
+from benchmarks.figures import Figure, benchmark, percentile
 from benchmarks.rebuild import Reader, Steps
 from benchmarks.rebuild_rate import archive
+from benchmarks.running import analyst, catch_up, deployment, environment_for, folder_of, speed_layer, threads
 from benchmarks.traffic import Watcher, traffic
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment

@@ -25,7 +25,8 @@ import psutil
 import pyspark
 
 from benchmarks import events
-from benchmarks.common import Figure, analyst, benchmark, deployment, environment_for, folder_of
+from benchmarks.figures import Figure, benchmark
+from benchmarks.running import analyst, deployment, environment_for, folder_of
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.services.embedded import EmbeddedServices

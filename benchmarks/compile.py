@@ -8,7 +8,8 @@ from time import perf_counter
 
 import click
 
-from benchmarks.common import REPOSITORY, Figure, benchmark
+from benchmarks.figures import Figure, benchmark
+from benchmarks.running import REPOSITORY
 from lamina.terminal.render import Output
 from view_algebra import compile_catalog
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import click
 from kafka import KafkaProducer
 
-from benchmarks.common import REPOSITORY, Figure, benchmark, percentile
+from benchmarks.figures import Figure, benchmark, percentile
+from benchmarks.running import REPOSITORY
 from lamina.services import kafka_broker
 from lamina.services.jars import jar_files
 from lamina.services.java import java_home

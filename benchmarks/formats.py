@@ -22,7 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import arrow_udf
 
 from benchmarks import events
-from benchmarks.common import Figure, benchmark, deployment, in_turns, median_ratio, nowhere
+from benchmarks.figures import Figure, benchmark, in_turns, median_ratio
+from benchmarks.running import deployment, nowhere
 from lamina.terminal.render import Output
 from master_log.reading.kafka_reader import parsed
 from view_algebra import Source, compile_catalog

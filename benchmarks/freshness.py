@@ -13,7 +13,8 @@ import time
 import click
 
 from benchmarks import events
-from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
+from benchmarks.figures import Figure, benchmark, percentile
+from benchmarks.running import catch_up, deployment, speed_layer
 from benchmarks.traffic import Watcher, traffic
 from lamina.operations import applying
 from lamina.terminal.render import Output

@@ -12,7 +12,8 @@ from time import monotonic, perf_counter
 
 import click
 
-from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment
+from benchmarks.figures import Figure, benchmark
+from benchmarks.running import analyst, catch_up, deployment
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output

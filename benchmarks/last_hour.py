@@ -16,7 +16,8 @@ import click
 import psycopg2.extensions
 
 from benchmarks import events
-from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment, percentile, speed_layer
+from benchmarks.figures import Figure, benchmark, percentile
+from benchmarks.running import analyst, catch_up, deployment, speed_layer
 from benchmarks.traffic import traffic
 from lamina.operations import applying
 from lamina.terminal.render import Output

@@ -18,7 +18,8 @@ from functools import partial
 import click
 import psutil
 
-from benchmarks.common import Figure, analyst, benchmark, deployment, percentile, speed_layer, threads
+from benchmarks.figures import Figure, benchmark, percentile
+from benchmarks.running import analyst, deployment, speed_layer, threads
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.services.background import SpeedProcess

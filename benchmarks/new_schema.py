@@ -15,7 +15,8 @@ from typing import Any
 
 import click
 
-from benchmarks.common import Figure, analyst, benchmark, deployment, percentile, speed_layer, threads
+from benchmarks.figures import Figure, benchmark, percentile
+from benchmarks.running import analyst, deployment, speed_layer, threads
 from lamina.operations import applying
 from lamina.terminal.render import Output
 from tests.fix_registry import SchemaRegistry, framed, started

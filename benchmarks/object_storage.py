@@ -12,8 +12,9 @@ from dataclasses import replace
 import click
 
 from benchmarks import events
-from benchmarks.common import Figure, benchmark, catch_up, deployment, median_ratio, spread
+from benchmarks.figures import Figure, benchmark, median_ratio, spread
 from benchmarks.rebuild_rate import archive, rebuild
+from benchmarks.running import catch_up, deployment
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.spark.spark_session import sibling

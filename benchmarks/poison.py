@@ -12,7 +12,8 @@ from time import monotonic
 import click
 
 from benchmarks import events
-from benchmarks.common import MAX_RECORDS, Figure, benchmark, deployment
+from benchmarks.figures import Figure, benchmark
+from benchmarks.running import MAX_RECORDS, deployment
 from lamina.operations import applying
 from lamina.terminal.render import Output
 
@@ -25,7 +26,7 @@ GOOD = 10
 @click.option("--megabytes", default=1, show_default=True, help="Size of a record.")
 @benchmark
 def main(output: Output, bad: int, megabytes: int) -> list[Figure]:
-    """A poisoned backlog: the time that the speed layer takes to get past it, and the exactness of its counts."""
+    """A poisoned backlog: the time to get past it, and whether every record is counted once."""
     with deployment(output) as opened:
         applying.apply(opened, events.catalog(totals="SELECT count(*) AS records FROM events"))
         topic = opened.deployed().sources["events"].topic

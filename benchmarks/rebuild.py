@@ -25,7 +25,8 @@ import click
 import psycopg2
 
 from benchmarks import events
-from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
+from benchmarks.figures import Figure, benchmark, percentile
+from benchmarks.running import catch_up, deployment, speed_layer
 from benchmarks.traffic import Watcher, traffic
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment

@@ -12,8 +12,9 @@ from time import monotonic
 import click
 
 from benchmarks import events
-from benchmarks.common import Figure, benchmark, catch_up, deployment, median_ratio, nowhere, spread
+from benchmarks.figures import Figure, benchmark, median_ratio, spread
 from benchmarks.rebuild import Steps
+from benchmarks.running import catch_up, deployment, nowhere
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output

@@ -19,7 +19,8 @@ import click
 import psycopg2
 
 from benchmarks import events
-from benchmarks.common import Figure, benchmark, deployment, percentile, speed_layer
+from benchmarks.figures import Figure, benchmark, percentile
+from benchmarks.running import deployment, speed_layer
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output

@@ -21,7 +21,8 @@ from time import perf_counter, sleep
 
 import click
 
-from benchmarks.common import REPOSITORY, Figure, benchmark, deployment, environment, environment_for, speed_layer
+from benchmarks.figures import Figure, benchmark
+from benchmarks.running import REPOSITORY, deployment, environment, environment_for, speed_layer
 from lamina.authoring.catalog_files import catalog_files
 from lamina.operations import applying
 from lamina.reports.lag_lines import lag_lines_of_select

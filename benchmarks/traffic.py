@@ -13,7 +13,7 @@ from multiprocessing.sharedctypes import Synchronized
 from typing import Any
 
 from benchmarks import events
-from benchmarks.common import analyst, threads
+from benchmarks.running import analyst, threads
 from lamina.operations.deployment import Deployment
 from master_log.kafka.brokers import Brokers
 

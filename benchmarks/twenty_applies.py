@@ -25,17 +25,8 @@ from typing import Any
 import click
 import psycopg2
 
-from benchmarks.common import (
-    Figure,
-    benchmark,
-    catch_up,
-    deployment,
-    environment_for,
-    folder_of,
-    percentile,
-    speed_layer,
-    threads,
-)
+from benchmarks.figures import Figure, benchmark, percentile
+from benchmarks.running import catch_up, deployment, environment_for, folder_of, speed_layer, threads
 from benchmarks.traffic import SPAWN, sender
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment

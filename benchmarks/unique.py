@@ -12,16 +12,8 @@ from functools import partial
 import click
 
 from benchmarks import events
-from benchmarks.common import (
-    MAX_RECORDS,
-    Figure,
-    another_database,
-    benchmark,
-    catch_up,
-    deployment,
-    in_turns,
-    median_ratio,
-)
+from benchmarks.figures import Figure, benchmark, in_turns, median_ratio
+from benchmarks.running import MAX_RECORDS, another_database, catch_up, deployment
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
 from lamina.terminal.render import Output

@@ -10,7 +10,7 @@ import click
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from benchmarks.common import Figure, benchmark
+from benchmarks.figures import Figure, benchmark
 from lamina.services.java import java_home
 from lamina.spark.spark_configuration import THREAD_STACK
 from lamina.terminal.render import Output

@@ -5,8 +5,9 @@ their services, their disks and their topics. Readers take one snapshot of Postg
 must equal its SELECT over exactly the records below the offsets in the same snapshot.
 
     world.py         the declarations and the records
+    parcels.py       records in Avro, and their schema registry
     hostile.py       records that do harm
-    oracle.py        the expected rows
+    chaos_oracle.py  the expected rows
     stage.py         services and processes
     table.py         the table of faults
     faults/          the faults, a function each

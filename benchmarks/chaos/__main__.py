@@ -22,7 +22,8 @@ from benchmarks.chaos.stage import Stage, environment
 from benchmarks.chaos.storm import Storm, storm
 from benchmarks.chaos.table import FAULTS
 from benchmarks.chaos.world import World
-from benchmarks.common import REPOSITORY, Figure, benchmark, shown
+from benchmarks.figures import Figure, benchmark, shown
+from benchmarks.running import REPOSITORY
 from lamina.configuration.settings import Settings
 from lamina.services.embedded import EmbeddedServices
 from lamina.terminal.render import Output

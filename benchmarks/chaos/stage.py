@@ -23,7 +23,7 @@ import psycopg2
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
-from benchmarks import common
+from benchmarks import running
 from benchmarks.chaos.chaos_oracle import ChaosOracle
 from benchmarks.chaos.parcels import RegistryServer
 from benchmarks.chaos.world import SentRecord, World
@@ -432,7 +432,7 @@ def patiently(connect: Callable[[], Client]) -> Client:
 
 def environment(settings: Settings) -> dict[str, str]:
     """The environment of Lamina's commands, without any variables of ours."""
-    return common.environment(
+    return running.environment(
         LAMINA_POSTGRES=settings.postgres,
         LAMINA_ANALYST=settings.analyst or "",
         LAMINA_KAFKA=settings.kafka,

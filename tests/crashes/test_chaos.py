@@ -23,7 +23,7 @@ from benchmarks.chaos.stage import Stage, environment
 from benchmarks.chaos.storm import Storm
 from benchmarks.chaos.table import FAULTS
 from benchmarks.chaos.world import SentRecord, World
-from benchmarks.common import another_database
+from benchmarks.running import another_database
 from lamina.configuration.settings import Settings
 from lamina.operations.deployment import Deployment
 from lamina.services.embedded import EmbeddedServices
