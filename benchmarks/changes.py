@@ -68,7 +68,7 @@ def other_final(sql: str, turn: int) -> str:
     return sql.replace("count(*) AS events", f"count(*) AS events, count(*) + {turn} AS shifted", 1)
 
 
-def at_once(opened: Deployment, files: Mapping[str, str]) -> float:
+def time_update(opened: Deployment, files: Mapping[str, str]) -> float:
     """Applies a change that needs no new cells. Returns the seconds it took."""
     actions = {change.action for change in applying.plan(opened, files)} - {"nothing"}
     assert actions == {"update"}, f"this change should be an update, and is {actions}"
@@ -77,15 +77,17 @@ def at_once(opened: Deployment, files: Mapping[str, str]) -> float:
     return time.monotonic() - began
 
 
-def commanded(opened: Deployment, *arguments: str, files: Mapping[str, str] | None = None, code: int = 0) -> float:
-    """The seconds that a command takes, including Python's start. `files` are its catalog."""
+def time_command(
+    opened: Deployment, *arguments: str, files: Mapping[str, str] | None = None, exit_code: int = 0
+) -> float:
+    """Runs a command, and returns its seconds, including Python's start. `files` are its catalog."""
     with folder_of(files or {}) as folder:
         catalog = ["--catalog", str(folder)] if files else []
         began = time.monotonic()
         command = [sys.executable, "-m", "lamina", *arguments, *catalog]
         done = subprocess.run(command, env=environment_for(opened), capture_output=True, text=True, check=False)
         took = time.monotonic() - began
-    assert done.returncode == code, f"{arguments} ended with {done.returncode}\n{done.stderr}"
+    assert done.returncode == exit_code, f"{arguments} ended with {done.returncode}\n{done.stderr}"
     return took
 
 
@@ -97,7 +99,7 @@ def plan(output: Output, views: int) -> list[Figure]:
     with deployment(output) as opened:
         applying.apply(opened, events.catalog(**declared))
         output.tell(f"{views} views are deployed")
-        took = commanded(opened, "plan", files=events.catalog(**changed), code=3)
+        took = time_command(opened, "plan", files=events.catalog(**changed), exit_code=3)
     return [Figure(f"plan of {views} views, the command", took, "s", at_most=PLANNED)]
 
 
@@ -132,7 +134,7 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
             applying.apply(opened, after)
             moved = time.monotonic()
             time.sleep(5)
-            figures = turned(output, opened, after, turns)
+            figures = measure_turns(output, opened, after, turns)
             ended = time.monotonic()
     # A pause that the change makes longer begins before it, so the usual ends with the last commit before it.
     calmly = (quiet, max(at for at, _ in watcher.seen if at <= steps.began))
@@ -140,9 +142,9 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
     return [
         *figures,
         Figure("new version under traffic, from apply to moved", moved - steps.began, "s"),
-        *usual(reader, watcher, calmly),
-        *noticed(reader, watcher, calmly, (steps.began, moved + 5), "a version's change"),
-        *noticed(reader, watcher, calmly, (moved + 5, ended), "rollbacks and changes of final"),
+        *calm_figures(reader, watcher, calmly),
+        *figures_of_change(reader, watcher, calmly, (steps.began, moved + 5), "a version's change"),
+        *figures_of_change(reader, watcher, calmly, (moved + 5, ended), "rollbacks and changes of final"),
     ]
 
 
@@ -158,24 +160,24 @@ def step_by_step(output: Output, steps: Steps, reader: Reader, watcher: Watcher)
         )
 
 
-def turned(output: Output, opened: Deployment, files: Mapping[str, str], turns: int) -> list[Figure]:
+def measure_turns(output: Output, opened: Deployment, files: Mapping[str, str], turns: int) -> list[Figure]:
     """Measures rollbacks to the version before, and changes of `final`, and repeats both as commands."""
     back, again, final = [], [], []
     for turn in range(turns):
         began = time.monotonic()
         applying.roll_back(opened, "user_days")
         back.append(time.monotonic() - began)
-        again.append(at_once(opened, files))
+        again.append(time_update(opened, files))
         output.tell(f"turn {turn}: back {back[-1]:.2f} s, again {again[-1]:.2f} s")
-    command_back = commanded(opened, "rollback", "user_days")
-    at_once(opened, files)
+    command_back = time_command(opened, "rollback", "user_days")
+    time_update(opened, files)
     sql = more_cells(events.USER_DAYS)
     for turn in range(turns):
         changed = events.catalog(user_days=other_final(sql, turn), lanes=events.LANES)
-        final.append(at_once(opened, changed))
+        final.append(time_update(opened, changed))
         output.tell(f"turn {turn}: another final {final[-1]:.2f} s")
     changed = events.catalog(user_days=other_final(sql, turns), lanes=events.LANES)
-    command_final = commanded(opened, "apply", files=changed)
+    command_final = time_command(opened, "apply", files=changed)
     return [
         Figure("a change of final is live, median", statistics.median(final), "s"),
         Figure("a change of final is live, max", max(final), "s", at_most=AT_ONCE),
@@ -190,7 +192,7 @@ def turned(output: Output, opened: Deployment, files: Mapping[str, str], turns: 
 Span = tuple[float, float]
 
 
-def usual(reader: Reader, watcher: Watcher, calm: Span) -> list[Figure]:
+def calm_figures(reader: Reader, watcher: Watcher, calm: Span) -> list[Figure]:
     """The longest query of the reader and the longest pause of the speed layer without a change."""
     looks = [look.took for look in reader.of(*calm)]
     return [
@@ -200,7 +202,7 @@ def usual(reader: Reader, watcher: Watcher, calm: Span) -> list[Figure]:
     ]
 
 
-def noticed(reader: Reader, watcher: Watcher, calm: Span, during: Span, what: str) -> list[Figure]:
+def figures_of_change(reader: Reader, watcher: Watcher, calm: Span, during: Span, what: str) -> list[Figure]:
     """The longest query of the reader and the longest pause of the speed layer, beyond the usual."""
     looks = reader.of(*during)
     longest, beyond = looks[-1].took, looks[-1].took - reader.of(*calm)[-1].took
@@ -237,7 +239,7 @@ def reprocess(output: Output, records: int) -> list[Figure]:
             counted = connection.exec_driver_sql("SELECT sum(events) FROM analytics.places").scalar_one()
         assert counted == records // events.PARTITIONS * events.PARTITIONS, f"the new version counts {counted:,}"
         opened.at = lambda place: None
-        finer_figures = finer(output, opened, counted)
+        finer_figures = measure_finer_rate(output, opened, counted)
     return [
         Figure(f"reprocess of three views, {records:,} records", took, "s"),
         Figure("reprocess of three views", records / took, "records/s", at_least=REPROCESSED),
@@ -247,7 +249,7 @@ def reprocess(output: Output, records: int) -> list[Figure]:
     ]
 
 
-def finer(output: Output, opened: Deployment, records: int) -> list[Figure]:
+def measure_finer_rate(output: Output, opened: Deployment, records: int) -> list[Figure]:
     """Splits a rate and gives it a span of time, over the same records, while readers look at it without a pause."""
     wrong, took, looked, stopping = list[str](), list[float](), list[float](), threading.Event()
 
