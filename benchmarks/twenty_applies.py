@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -25,6 +25,18 @@ from typing import Any
 import click
 import psycopg2
 
+from benchmarks.changing_catalog import (
+    BEFORE,
+    CHANGES,
+    CITIES,
+    CURRENCIES,
+    CUSTOMERS,
+    GOODS,
+    RENAMED_OR_DROPPED,
+    SUMS,
+    Catalog,
+    CatalogChange,
+)
 from benchmarks.figures import Figure, benchmark, percentile
 from benchmarks.running import catch_up, deployment, environment_for, folder_of, speed_layer, threads
 from benchmarks.traffic import SPAWN, sender
@@ -35,197 +47,8 @@ from lamina.terminal.render import Output
 from master_log.kafka.brokers import Brokers
 from serving_layer.upkeep import dropping
 
-Catalog = dict[str, str]
-
-CUSTOMERS, GOODS = 2_000, 40
-CITIES, CURRENCIES = ("Ulm", "Kiel", "Bonn", "Trier"), ("EUR", "USD", "SEK")
-
-SOURCES: Catalog = {
-    "orders": """
-CREATE TABLE orders (id INT, customer_id INT, good_id INT, currency STRING, amount DECIMAL(8, 2), ts TIMESTAMP)
-USING kafka OPTIONS (topic 'orders', format 'json') TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '2');""",
-    "payments": """
-CREATE TABLE payments (order_id INT, ts TIMESTAMP, UNIQUE (order_id))
-USING kafka OPTIONS (topic 'payments', format 'json') TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '2');""",
-    "customers": """
-CREATE TABLE customers (id INT PRIMARY KEY, city STRING, moved_at TIMESTAMP)
-USING kafka OPTIONS (topic 'customers', format 'json', key_format 'json')
-TBLPROPERTIES ('event_time' = 'moved_at', 'partitions' = '2');""",
-}
-
-VIEWS: Catalog = {
-    "total": "CREATE VIEW total AS SELECT count(*) AS orders FROM orders;",
-    "by_currency": "CREATE VIEW by_currency AS SELECT currency, count(*) AS orders FROM orders GROUP BY currency;",
-    "by_city": """
-CREATE VIEW by_city AS SELECT c.city, count(*) AS orders, sum(o.amount) AS amount
-FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.city;""",
-}
-
-BEFORE = SOURCES | VIEWS
-
-
-@dataclass(frozen=True)
-class CatalogChange:
-    """One step of the catalog: its files, the options of the apply, and the expected exit code."""
-
-    what: str
-    files: Callable[[Catalog], Catalog]
-    options: tuple[str, ...] = ()
-    code: int = 0
-
-
-def put(name: str, sql: str) -> Callable[[Catalog], Catalog]:
-    """The catalog with this declaration."""
-    return lambda catalog: catalog | {name: sql}
-
-
-def edited(name: str, old: str, new: str) -> Callable[[Catalog], Catalog]:
-    """The catalog with some words of a declaration replaced."""
-
-    def change(catalog: Catalog) -> Catalog:
-        assert old in catalog[name], f"{name} has no {old!r}: {catalog[name]}"
-        return catalog | {name: catalog[name].replace(old, new)}
-
-    return change
-
-
-def without(*names: str) -> Callable[[Catalog], Catalog]:
-    """The catalog without some declarations."""
-    return lambda catalog: {name: sql for name, sql in catalog.items() if name not in names}
-
-
-CHANGES: Sequence[CatalogChange] = (
-    CatalogChange(
-        "one aggregate more", edited("by_currency", "count(*) AS orders", "count(*) AS orders, avg(amount) AS mean")
-    ),
-    CatalogChange(
-        "finer groups",
-        put(
-            "by_currency",
-            "CREATE VIEW by_currency AS SELECT currency, good_id, count(*) AS orders, avg(amount) AS mean"
-            " FROM orders GROUP BY currency, good_id;",
-        ),
-        ("--allow-break",),
-    ),
-    CatalogChange(
-        "only what is shown of the cells",
-        edited("by_currency", "avg(amount) AS mean", "avg(amount) AS mean, count(*) % 10 AS over"),
-    ),
-    CatalogChange(
-        "a join as of the event",
-        edited("by_city", "JOIN customers c", "JOIN customers FOR SYSTEM_TIME AS OF o.ts AS c"),
-    ),
-    CatalogChange(
-        "a column that producers already send", edited("orders", "ts TIMESTAMP", "ts TIMESTAMP, note STRING")
-    ),
-    CatalogChange(
-        "a view of that column",
-        put("notes", "CREATE VIEW notes AS SELECT note, count(*) AS orders FROM orders GROUP BY note;"),
-    ),
-    CatalogChange(
-        "a join of three in time",
-        put(
-            "paid",
-            "CREATE VIEW paid AS SELECT o.id, p.ts AS paid_at FROM orders o LEFT JOIN payments p"
-            " ON p.order_id = o.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 15 MINUTES;",
-        ),
-    ),
-    CatalogChange(
-        "a view over it",
-        put("paid_share", "CREATE VIEW paid_share AS SELECT count(*) AS orders, count(paid_at) AS paid FROM paid;"),
-    ),
-    CatalogChange("what is below a view", edited("paid", "15 MINUTES", "5 MINUTES")),
-    CatalogChange(
-        "a check that fails blocks",
-        lambda catalog: (
-            catalog
-            | {
-                "notes": catalog["notes"].replace("GROUP BY", "WHERE id >= 0 GROUP BY"),
-                "check": "ALTER VIEW notes ADD CONSTRAINT none CHECK (note IS NULL);",
-            }
-        ),
-        code=3,
-    ),
-    CatalogChange(
-        "the same, warning",
-        lambda catalog: (
-            catalog
-            | {
-                "notes": catalog["notes"].replace("GROUP BY", "WHERE id >= 0 GROUP BY"),
-                "check": "ALTER VIEW notes ADD CONSTRAINT none CHECK (note IS NULL) NOT ENFORCED;",
-            }
-        ),
-    ),
-    CatalogChange("a wider type", edited("orders", "DECIMAL(8, 2)", "DECIMAL(12, 2)"), ("--allow-break",)),
-    CatalogChange(
-        "another name",
-        lambda catalog: (
-            {name: sql for name, sql in catalog.items() if name not in ("notes", "check")}
-            | {
-                "remarks": catalog["notes"].replace(
-                    "VIEW notes AS", "VIEW remarks TBLPROPERTIES ('renamed_from' = 'notes') AS"
-                )
-            }
-        ),
-        ("--allow-break",),
-    ),
-    CatalogChange(
-        "sessions of a join",
-        put(
-            "baskets",
-            "CREATE VIEW baskets AS"
-            " SELECT c.city, session_window(o.ts, '1 minute').start AS began, count(*) AS orders"
-            " FROM orders o JOIN customers c ON c.id = o.customer_id"
-            " GROUP BY c.city, session_window(o.ts, '1 minute');",
-        ),
-    ),
-    CatalogChange("a condition", edited("by_city", "GROUP BY", "WHERE o.amount >= 0 GROUP BY")),
-    CatalogChange("a view less", without("baskets"), ("--prune",)),
-    CatalogChange(
-        "a source more",
-        lambda catalog: (
-            catalog
-            | {
-                "goods": """
-CREATE TABLE goods (id INT PRIMARY KEY, origin STRING) USING kafka
-OPTIONS (topic 'goods', format 'json', key_format 'json') TBLPROPERTIES ('partitions' = '1');""",
-                "local": "CREATE VIEW local AS SELECT count(*) AS n FROM orders o JOIN goods g ON g.id = o.good_id"
-                " JOIN customers c ON c.id = o.customer_id WHERE g.origin = c.city;",
-            }
-        ),
-    ),
-    CatalogChange(
-        "distinct, quantiles, order",
-        put(
-            "by_currency",
-            "CREATE VIEW by_currency AS SELECT currency, count(*) AS orders, count(DISTINCT customer_id) AS buyers,"
-            " percentile_approx(amount, 0.5) AS median, max_by(id, ts) AS newest FROM orders GROUP BY currency;",
-        ),
-        ("--allow-break",),
-    ),
-    CatalogChange(
-        "other events told apart: refused", edited("orders", "note STRING)", "note STRING, UNIQUE (id))"), code=1
-    ),
-    CatalogChange(
-        "all views at once",
-        lambda catalog: {
-            name: sql.replace("count(*) AS orders", "count(*) AS orders, max(kafka_timestamp) AS latest")
-            if "FROM orders" in sql and "GROUP BY" in sql
-            else sql
-            for name, sql in catalog.items()
-        },
-    ),
-)
-
 LOOK_EVERY = 0.5
 """Seconds between two looks of a reader."""
-
-SUMS = {"by_currency", "by_city", "notes", "remarks", "paid_share", "baskets"}
-"""Views whose `orders` add up to those of `total`, as long as every order is in one of their rows."""
-
-
-GO = {"notes", "baskets"}
-"""The ones among `SUMS` that a change renames or drops, perhaps after a snapshot has listed them."""
 
 
 @dataclass
@@ -252,7 +75,9 @@ class DashboardReaders:
                     most = self._look(cursor, most)
                     self.snapshots += 1
             except psycopg2.Error as error:
-                gone = isinstance(error, psycopg2.errors.UndefinedTable) and any(name in str(error) for name in GO)
+                gone = isinstance(error, psycopg2.errors.UndefinedTable) and any(
+                    name in str(error) for name in RENAMED_OR_DROPPED
+                )
                 if not gone:
                     self.wrong.append(f"{type(error).__name__}: {error}")
                 if connection.closed:
@@ -319,10 +144,10 @@ def _order(producer: Any, dice: random.Random, id: int) -> None:
     if dice.random() < 0.7:
         send("payments", id, {"order_id": id, "ts": now + timedelta(minutes=dice.randrange(-1, 20))})
     if id % 10 == 0:
-        moved(producer, dice.randrange(CUSTOMERS), dice.choice(CITIES), now)
+        send_move(producer, dice.randrange(CUSTOMERS), dice.choice(CITIES), now)
 
 
-def moved(producer: Any, customer: int, city: str, at: datetime) -> None:
+def send_move(producer: Any, customer: int, city: str, at: datetime) -> None:
     """Sends a customer's new city."""
     value = {"id": customer, "city": city, "moved_at": at.isoformat()}
     producer.send(
@@ -338,7 +163,7 @@ def settle(opened: Deployment) -> None:
             value = {"id": good, "origin": CITIES[good % len(CITIES)]}
             producer.send("goods", json.dumps(value).encode(), key=json.dumps({"id": good}).encode(), partition=0)
         for customer in range(CUSTOMERS):
-            moved(producer, customer, CITIES[customer % len(CITIES)], datetime(2026, 1, 1, tzinfo=UTC))
+            send_move(producer, customer, CITIES[customer % len(CITIES)], datetime(2026, 1, 1, tzinfo=UTC))
         producer.flush()
 
 
@@ -347,8 +172,8 @@ def files(catalog: Catalog) -> dict[str, str]:
     return {f"{name}.sql": sql for name, sql in catalog.items()}
 
 
-def applied(opened: Deployment, catalog: Catalog, change: CatalogChange) -> tuple[float, str]:
-    """The seconds that `lamina apply` takes, and its output."""
+def time_apply(opened: Deployment, catalog: Catalog, change: CatalogChange) -> tuple[float, str]:
+    """Runs `lamina apply`, and returns its seconds and its output."""
     with folder_of(files(catalog)) as folder:
         command = [sys.executable, "-m", "lamina", "apply", "--catalog", str(folder), *change.options]
         began, lines = time.monotonic(), []
@@ -364,12 +189,12 @@ def applied(opened: Deployment, catalog: Catalog, change: CatalogChange) -> tupl
             lines += [f"{time.monotonic() - began:6.1f} s  {line.rstrip()}" for line in run.stderr]
         took = time.monotonic() - began
     text = "\n".join(lines)
-    assert run.returncode == change.code, f"{change.what}: ended with {run.returncode}\n{text}"
+    assert run.returncode == change.exit_code, f"{change.what}: ended with {run.returncode}\n{text}"
     return took, text
 
 
-def left(opened: Deployment) -> list[str]:
-    """Tables of cells that no generation refers to."""
+def drop_and_list_unused(opened: Deployment) -> list[str]:
+    """Drops what is unused, and returns the tables of cells that no generation refers to."""
     dropping.drop_unused(opened.database)
     with opened.database.begin() as connection:
         tables = connection.exec_driver_sql(
@@ -379,8 +204,8 @@ def left(opened: Deployment) -> list[str]:
         return [name for (name,) in tables.all()]
 
 
-def files_left(opened: Deployment) -> int:
-    """Files of the master log that none of its snapshots refers to."""
+def remove_orphans(opened: Deployment) -> int:
+    """Removes the files of the log that no snapshot refers to, and returns their number."""
     again = Deployment(opened.settings)  # with its own Spark
     try:
         now = int(time.time() * 1000)
@@ -398,7 +223,7 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
     """Twenty changes of a catalog under load."""
     catalog, took = BEFORE, []
     for change in CHANGES[:skip]:
-        catalog = catalog if change.code else change.files(catalog)
+        catalog = catalog if change.exit_code else change.files(catalog)
     with deployment(output) as opened:
         assert opened.settings.analyst is not None
         applying.apply(opened, files(catalog))
@@ -411,20 +236,20 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
                 time.sleep(rest)
                 for number, change in enumerate(CHANGES[skip:], skip + 1):
                     wanted = change.files(catalog)
-                    seconds, output_of_apply = applied(opened, wanted, change)
+                    seconds, output_of_apply = time_apply(opened, wanted, change)
                     output.tell(
                         f"{number}. {change.what}: {seconds:.1f} s, {len(readers.wrong)} looks went wrong so far"
                     )
                     output.tell(output_of_apply)
                     took.append(seconds)
-                    if change.code == 0:
+                    if change.exit_code == 0:
                         catalog = wanted
                     time.sleep(rest)
                 orders = sent.value
-            while shown(opened) < orders:
+            while orders_seen(opened) < orders:
                 time.sleep(0.2)
-        differ = checked(opened)
-        surplus, files_surplus = left(opened), files_left(opened)
+        differ = count_differing(opened)
+        surplus, files_surplus = drop_and_list_unused(opened), remove_orphans(opened)
         folders_left = sum(folders.sweep(opened.settings.home / kept) for kept in ("checkpoints", "spark"))
     for problem in sorted(set(readers.wrong))[:20]:
         output.tell(problem)
@@ -445,14 +270,14 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
     ]
 
 
-def shown(opened: Deployment) -> int:
+def orders_seen(opened: Deployment) -> int:
     """The orders that readers see."""
     with opened.database.snapshot() as connection:
         return int(connection.exec_driver_sql("SELECT orders FROM analytics.total").scalar_one())
 
 
-def checked(opened: Deployment) -> int:
-    """The number of views that `lamina check` finds to differ."""
+def count_differing(opened: Deployment) -> int:
+    """Runs `lamina check`, and returns the number of views that differ."""
     command = [sys.executable, "-m", "lamina", "check", "--json"]
     done = subprocess.run(command, env=environment_for(opened), capture_output=True, text=True, check=False)
     results = [json.loads(line) for line in done.stdout.splitlines()]
