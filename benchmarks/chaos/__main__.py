@@ -40,7 +40,7 @@ CERTIFICATE_MINUTES = 60
 
 
 @contextmanager
-def staged(output: Output, seed: int, *, store: bool) -> Iterator[Stage]:
+def new_stage(output: Output, seed: int, *, store: bool) -> Iterator[Stage]:
     """Services of this run only, in a folder that is kept if something was found."""
     home = Path(tempfile.mkdtemp(prefix="lamina-chaos-"))
     home.chmod(0o755)  # Postgres runs as another user if we are root
@@ -53,7 +53,7 @@ def staged(output: Output, seed: int, *, store: bool) -> Iterator[Stage]:
         disks = {name: folders[name] for name in DISKS if last.enter_context(_disk(folders[name], DISKS[name]))}
         embedded.start(store=store)
         last.callback(embedded.stop)
-        registry = RegistryServer.begun(home)
+        registry = RegistryServer.new(home)
         last.callback(registry.stop)
         variables = {
             "LAMINA_HOME": str(home),
@@ -94,9 +94,13 @@ def main(
 ) -> list[Figure]:
     """Faults of many kinds, while readers compare every view with DuckDB over exactly the offsets that they read."""
     began = datetime.now(UTC)
-    with staged(output, seed, store=store) as stage:
+    with new_stage(output, seed, store=store) as stage:
         run = storm(stage, seed, minutes, only, faults=faults)
-        figures = [*measured(run, whole=minutes >= CERTIFICATE_MINUTES), *proven(stage), *left(stage)]
+        figures = [
+            *measured(run, whole=minutes >= CERTIFICATE_MINUTES),
+            *last_rebuild_and_check(stage),
+            *end_left_processes(stage),
+        ]
         for careless_log in stage.careless:
             output.tell(f"ended with a traceback: {careless_log}")
         if write is not None:
@@ -128,15 +132,15 @@ def measured(run: Storm, *, whole: bool) -> list[Figure]:
     ]
 
 
-def proven(stage: Stage) -> list[Figure]:
+def last_rebuild_and_check(stage: Stage) -> list[Figure]:
     """Runs a rebuild with its proof, and then compares every row of every view with its SELECT."""
     return [
-        Figure("exit code of the last rebuild, with its proof", _code(stage, "rebuild"), "", at_most=0),
-        Figure("exit code of the last check", _code(stage, "check"), "", at_most=0),
+        Figure("exit code of the last rebuild, with its proof", _exit_code(stage, "rebuild"), "", at_most=0),
+        Figure("exit code of the last check", _exit_code(stage, "check"), "", at_most=0),
     ]
 
 
-def _code(stage: Stage, command: str) -> int:
+def _exit_code(stage: Stage, command: str) -> int:
     """0 if the command succeeded, else a positive number."""
     try:
         return abs(stage.lamina(command))  # a command that dies of a signal has a negative exit code
@@ -145,7 +149,7 @@ def _code(stage: Stage, command: str) -> int:
         return 1
 
 
-def left(stage: Stage) -> list[Figure]:
+def end_left_processes(stage: Stage) -> list[Figure]:
     """Counts and ends the processes that killed ones have left running. A JVM ends soon after its Python."""
     deadline = time.monotonic() + 60
     while (running := _ours(stage)) and time.monotonic() < deadline:

@@ -28,7 +28,7 @@ ARROW = {
     "BOOLEAN": pa.bool_(),
 }
 
-LOOK = 0.5
+LOOK_EVERY = 0.5
 """Seconds between two looks at Kafka. All records since the last look are inserted together, in the time of one."""
 
 PATIENCE = 120.0
@@ -184,7 +184,7 @@ def _condition(source: str, offsets: Offsets) -> str:
 def follow(oracle: ChaosOracle, brokers: str, stopping: threading.Event) -> None:
     """Reads every topic with Kafka's own client, until it is stopped."""
     consumer: KafkaConsumer | None = None
-    while not stopping.wait(LOOK):
+    while not stopping.wait(LOOK_EVERY):
         try:
             if consumer is None:
                 consumer = KafkaConsumer(

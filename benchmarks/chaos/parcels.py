@@ -53,7 +53,7 @@ class RegistryServer:
     _running: SchemaRegistry
 
     @classmethod
-    def begun(cls, home: Path) -> RegistryServer:
+    def new(cls, home: Path) -> RegistryServer:
         """A registry with the first version."""
         port = free_port()
         registry = cls(home, port, started(home, port, home / "registry"))

@@ -70,7 +70,7 @@ class Process:
         """True until it has ended."""
         return self.child.poll() is None
 
-    def everything(self) -> list[psutil.Process]:
+    def with_jvm(self) -> list[psutil.Process]:
         """The process and its JVM."""
         processes = [psutil.Process(self.child.pid)] if self.running else []
         jvm = self.jvm()
@@ -78,27 +78,27 @@ class Process:
 
     def kill(self) -> None:
         """Ends the process and its JVM (kill -9), like a machine that goes down."""
-        for process in self.everything():
+        for process in self.with_jvm():
             with suppress(psutil.Error):
                 process.kill()
         self.child.wait(30)
 
-    def ended(self) -> str:
+    def outcome(self) -> str:
         """The way it ended: `done`, `killed`, or its error's first line."""
         code = self.child.wait()
         if code in (0, -signal.SIGKILL):
             return "done" if code == 0 else "killed"
-        errors = [match for line in self.said() if (match := ERROR.match(line))]
+        errors = [match for line in self.output() if (match := ERROR.match(line))]
         return next((first or other for first, other in (f.groups() for f in errors)), f"exit code {code}")[:160]
 
-    def said(self) -> list[str]:
+    def output(self) -> list[str]:
         """The lines of its output."""
         return self.log.read_text(errors="replace").splitlines()
 
     def careless(self) -> bool:
         """True if it ended with a traceback, which no operator should see."""
         return self.child.poll() not in (0, -signal.SIGKILL) and any(
-            line.startswith("Traceback (most recent") for line in self.said()
+            line.startswith("Traceback (most recent") for line in self.output()
         )
 
 
@@ -146,7 +146,7 @@ class Stage:
         return Brokers(self.settings.kafka, self.settings.login)
 
     @property
-    def stored(self) -> bool:
+    def log_is_in_s3(self) -> bool:
         """True if the master log is in an object storage."""
         return self.settings.warehouse.startswith("s3:")
 
@@ -154,7 +154,7 @@ class Stage:
     def warehouse(self) -> Path:
         """The folder of the master log, which may be inside that of the object storage."""
         path = self.settings.warehouse.removeprefix("s3://")
-        return self.settings.home / "s3" / "data" / path if self.stored else Path(path)
+        return self.settings.home / "s3" / "data" / path if self.log_is_in_s3 else Path(path)
 
     @contextmanager
     def admin(self) -> Iterator[KafkaAdminClient]:
@@ -189,7 +189,7 @@ class Stage:
         """Starts a command."""
         with self._lock:
             number = len(self._started)
-            log = self.folder / "said" / f"{number:04}-{'-'.join(arguments[:2]).replace('/', '')}.log"
+            log = self.folder / "output" / f"{number:04}-{'-'.join(arguments[:2]).replace('/', '')}.log"
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("wb") as out:
                 program = self.programs.get(arguments[0], (sys.executable, "-m", "lamina", arguments[0]))
@@ -214,9 +214,9 @@ class Stage:
         except subprocess.TimeoutExpired:
             process.kill()
             raise LaminaError(
-                f"lamina {process.what} hung for {timeout:.0f} s", evidence="\n".join(process.said()[-5:])
+                f"lamina {process.what} hung for {timeout:.0f} s", evidence="\n".join(process.output()[-5:])
             ) from None
-        self.ends[f"{process.what}: {process.ended()}"] += 1
+        self.ends[f"{process.what}: {process.outcome()}"] += 1
         if process.careless():
             self.careless.append(str(process.log))
         return code
@@ -313,7 +313,7 @@ class Stage:
             check=False,
             timeout=120,
         )
-        speed = self._speed.said()[-5:] if self._speed else ["no speed layer runs"]
+        speed = self._speed.output()[-5:] if self._speed else ["no speed layer runs"]
         return "\n".join([done.stdout, done.stderr, *speed])
 
     def answers(self) -> None:
@@ -323,7 +323,7 @@ class Stage:
     def _ends(self) -> dict[str, Offsets]:
         return {name: self.brokers.latest(source.topic) for name, source in self.world.sources.items()}
 
-    def moved(self) -> None:
+    def await_counted(self) -> None:
         """Returns once every record that Kafka holds now is counted, for every source that is declared now."""
         ends: dict[str, Offsets] = {}
 
@@ -403,7 +403,7 @@ class Stage:
         self.paused.set()
         try:
             time.sleep(1.0)  # records on their way arrive
-            self.moved()
+            self.await_counted()
             for name, source in self.world.sources.items():
                 ends = self.brokers.latest(source.topic)
                 self.oracle.await_reached({(name, at.partition): (0, end) for at, end in ends.items()})

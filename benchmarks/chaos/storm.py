@@ -92,7 +92,7 @@ class Storm:
             stage.go()
             with self.meanwhile(stage.supervise), self.meanwhile(self.readers.run):
                 with self.meanwhile(stage.produce, RATE):
-                    stage.moved()
+                    stage.await_counted()
                     yield
                 self.settle()
 
@@ -143,7 +143,7 @@ class Storm:
                     stage.answers()
                     kind.inflict(stage, dice)
                 stage.burst(stage.good(FRESH, dice), dice)
-                stage.moved()
+                stage.await_counted()
             except TROUBLE as error:
                 failure = f"{type(error).__name__}: {error}"
             ended = time.monotonic()
@@ -157,7 +157,7 @@ class Storm:
 
     def settle(self) -> None:
         """Returns once nothing is behind and a last snapshot was compared."""
-        self.stage.moved()
+        self.stage.await_counted()
         connection = self.stage.connect()
         try:
             self.readers.compare(read(connection))

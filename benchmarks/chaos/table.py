@@ -49,7 +49,7 @@ def fault(weight: int, *needs: str, parallel: bool = False, alone: bool = False)
 
 def deck(stage: Stage, dice: random.Random, only: Sequence[str], *, parallel: bool) -> list[Fault]:
     """The kinds (of those in `only`) that can strike here, each as often as its weight, shuffled."""
-    there = {"services": stage.services, "disks": stage.disks, "registry": stage.registry, "store": stage.stored}
+    there = {"services": stage.services, "disks": stage.disks, "registry": stage.registry, "store": stage.log_is_in_s3}
     have = {name for name, present in there.items() if present}
     kinds = [FAULTS[name] for name in FAULTS if not only or name in only]
     cards = [

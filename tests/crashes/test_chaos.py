@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lamina.spark.spark_session
-from benchmarks.chaos.__main__ import proven
+from benchmarks.chaos.__main__ import last_rebuild_and_check
 from benchmarks.chaos.faults.service_faults import kill
 from benchmarks.chaos.hostile import HOSTILE
 from benchmarks.chaos.readers import Readers, ReadSnapshot
@@ -133,7 +133,7 @@ def _send(deployed: Deployed, count: int) -> None:
 def test_a_last_rebuild_that_is_killed_misses_its_bound(tmp_path: Path) -> None:
     programs = {"rebuild": ("sh", "-c", "kill -9 $$"), "check": ("true",)}
     nowhere = Settings("", None, "", "", "", tmp_path, embedded=True)
-    rebuild, check = proven(Stage(nowhere, World("none", seed=1), tmp_path, {}, programs=programs))
+    rebuild, check = last_rebuild_and_check(Stage(nowhere, World("none", seed=1), tmp_path, {}, programs=programs))
     assert (rebuild.value, rebuild.missed, check.missed) == (9, True, False)
 
 

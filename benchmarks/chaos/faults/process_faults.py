@@ -53,7 +53,7 @@ def two_speed_layers(stage: Stage, _: random.Random) -> None:
 @fault(5)
 def speed_stopped(stage: Stage, dice: random.Random) -> None:
     """The speed layer stands still (SIGSTOP) and resumes."""
-    processes = stage.speed.everything()
+    processes = stage.speed.with_jvm()
     with stopped(processes if dice.random() < 0.6 else processes[-1:]):
         stage.wait(dice.choice((5, 5, 10, 20, 60)))
 
@@ -62,7 +62,7 @@ def _jvm(stage: Stage, process: Process) -> psutil.Process:
     stage.until(lambda: process.jvm() is not None or not process.running, "Spark starts")
     jvm = process.jvm()
     if jvm is None:
-        raise LaminaError(f"lamina {process.what} ended before its Spark started", evidence=process.ended())
+        raise LaminaError(f"lamina {process.what} ended before its Spark started", evidence=process.outcome())
     return jvm
 
 

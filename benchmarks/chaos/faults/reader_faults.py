@@ -51,7 +51,7 @@ def reader_holds_a_transaction(stage: Stage, dice: random.Random) -> None:
         with connection.cursor() as cursor:
             first = read_within(cursor)
             stage.burst(stage.good(50, dice), dice)
-            stage.moved()
+            stage.await_counted()
             stage.wait(dice.uniform(0, 15))
             with suppress(psycopg2.OperationalError):  # Postgres was restarted
                 second = read_within(cursor)

@@ -205,7 +205,7 @@ def backup_restored(stage: Stage, dice: random.Random) -> None:
     program("pg_dump", "-Fc", "--create", "-f", str(dump), superuser)
     shutil.copytree(warehouse, copy, dirs_exist_ok=True)
     stage.burst(stage.good(1_000, dice), dice)
-    stage.moved()
+    stage.await_counted()
     stage.hold()
     address = make_url(superuser)
     there = address.set(database="postgres").render_as_string(hide_password=False)
