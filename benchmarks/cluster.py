@@ -189,11 +189,11 @@ class ClusterSteps:
     output: Output
     done: list[ClusterStep] = field(default_factory=list)
 
-    def calm(self, name: str, records: int, *words: str) -> ClusterStep:
+    def run(self, name: str, records: int, *words: str) -> ClusterStep:
         """Runs a command."""
         return self._run(name, records, words, None)
 
-    def disturbed(self, name: str, records: int, *words: str) -> ClusterStep:
+    def run_and_kill_worker(self, name: str, records: int, *words: str) -> ClusterStep:
         """Runs a command, and kills a worker after half as many tasks as the command took undisturbed."""
         before = next(step for step in self.done if step.name == name)
         return self._run(name, records, words, before.tasks // 2)
@@ -250,17 +250,17 @@ def main(output: Output, records: int) -> list[Figure]:
         steps = ClusterSteps(opened, running, output)
         applying.apply(opened, events.catalog(**events.VIEWS))
         missing = []
-        for run, held in ((steps.calm, half), (steps.disturbed, 2 * half)):
+        for run, held in ((steps.run, half), (steps.run_and_kill_worker, 2 * half)):
             events.send_a_day(opened, half)
             run("stream", half, "speed", "--until-caught-up")
             missing.append(held - steps.counted())
             run("archive", half, "archive")
-        for run in (steps.calm, steps.disturbed):
+        for run in (steps.run, steps.run_and_kill_worker):
             run("rebuild", 2 * half, "rebuild")
-        for run, aggregate in ((steps.calm, "max(seq) AS newest"), (steps.disturbed, "min(seq) AS oldest")):
+        for run, aggregate in ((steps.run, "max(seq) AS newest"), (steps.run_and_kill_worker, "min(seq) AS oldest")):
             with folder_of(with_one_more(aggregate)) as folder:
                 run("apply", 2 * half, "apply", "--catalog", str(folder), "--allow-break")
-        for run in (steps.calm, steps.disturbed):
+        for run in (steps.run, steps.run_and_kill_worker):
             run("check", 2 * half, "check")
         missing.append(2 * half - steps.counted())
     return [

@@ -47,7 +47,7 @@ def main(output: Output, records: int, seconds: int) -> list[Figure]:
     """The cost of flushing for a broker that holds the only copy."""
     figures = []
     for name, settings in SETTINGS.items():
-        rate, waits = _measured(settings, records, seconds)
+        rate, waits = _measure(settings, records, seconds)
         figures += [
             Figure(f"{name}: taken", rate, "records/s"),
             Figure(f"{name}: until acknowledged, p50", 1000 * percentile(waits, 0.5), "ms"),
@@ -57,7 +57,7 @@ def main(output: Output, records: int, seconds: int) -> list[Figure]:
     return figures
 
 
-def _measured(settings: Mapping[str, str], records: int, seconds: int) -> tuple[float, list[float]]:
+def _measure(settings: Mapping[str, str], records: int, seconds: int) -> tuple[float, list[float]]:
     home = Path(tempfile.mkdtemp(prefix="lamina-flush-"))
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
     java = java_home(REPOSITORY / ".lamina")

@@ -40,13 +40,13 @@ def main(output: Output, schemas: int) -> list[Figure]:
         registry = started(Path(folder))
         os.environ["LAMINA_SCHEMA_REGISTRY"] = registry.url  # the speed layer's process inherits it
         try:
-            return _measured(output, registry, schemas)
+            return _measure(output, registry, schemas)
         finally:
             del os.environ["LAMINA_SCHEMA_REGISTRY"]
             registry.stop()
 
 
-def _measured(output: Output, registry: SchemaRegistry, schemas: int) -> list[Figure]:
+def _measure(output: Output, registry: SchemaRegistry, schemas: int) -> list[Figure]:
     sent: list[float] = []
     seen: list[tuple[float, int]] = []
     stopping = threading.Event()
