@@ -20,7 +20,7 @@ import psycopg2
 
 from benchmarks import events
 from benchmarks.figures import Figure, benchmark, percentile
-from benchmarks.rebuild import Reader, Steps
+from benchmarks.rebuild import Reader, Steps, narrate_steps
 from benchmarks.rebuild_rate import archive
 from benchmarks.running import analyst, catch_up, deployment, environment_for, folder_of, speed_layer, threads
 from benchmarks.traffic import Watcher, traffic
@@ -138,7 +138,7 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
             ended = time.monotonic()
     # A pause that the change makes longer begins before it, so the usual ends with the last commit before it.
     calmly = (quiet, max(at for at, _ in watcher.seen if at <= steps.began))
-    step_by_step(output, steps, reader, watcher)
+    narrate_steps(output, steps, reader, watcher)
     return [
         *figures,
         Figure("new version under traffic, from apply to moved", moved - steps.began, "s"),
@@ -146,18 +146,6 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
         *figures_of_change(reader, watcher, calmly, (steps.began, moved + 5), "a version's change"),
         *figures_of_change(reader, watcher, calmly, (moved + 5, ended), "rollbacks and changes of final"),
     ]
-
-
-def step_by_step(output: Output, steps: Steps, reader: Reader, watcher: Watcher) -> None:
-    """Narrates the effect of each step of the version's change on the reader and the speed layer."""
-    for name, _ in steps.at:
-        begin, end = steps.span(name)
-        looks, gaps = reader.of(begin, end), watcher.gaps(begin, end)
-        longest = 1000 * looks[-1].took if looks else 0.0
-        output.tell(
-            f"{name}: {end - begin:.2f} s; reader's longest {longest:.1f} ms,"
-            f" two commits {max(gaps, default=0):.2f} s apart"
-        )
 
 
 def measure_turns(output: Output, opened: Deployment, files: Mapping[str, str], turns: int) -> list[Figure]:

@@ -43,6 +43,10 @@ class CatalogChange:
     options: tuple[str, ...] = ()
     exit_code: int = 0
 
+    def after(self, catalog: Catalog) -> Catalog:
+        """The deployed catalog after the change, which changes nothing if it is refused."""
+        return catalog if self.exit_code else self.files(catalog)
+
 
 def put(name: str, sql: str) -> Callable[[Catalog], Catalog]:
     """The catalog with this declaration."""

@@ -127,6 +127,18 @@ class Steps:
         return (self.at[number - 1][1] if number else self.began), self.at[number][1]
 
 
+def narrate_steps(output: Output, steps: Steps, reader: Reader, watcher: Watcher) -> None:
+    """Narrates the effect of each step on the reader and the speed layer."""
+    for name, _ in steps.at:
+        begin, ended = steps.span(name)
+        looks, gaps = reader.of(begin, ended), watcher.gaps(begin, ended)
+        longest = looks[-1] if looks else Look(begin, 0.0, 0.0)
+        output.tell(
+            f"{name}: {ended - begin:.2f} s; reader's longest {1000 * longest.took:.1f} ms"
+            f" ({1000 * longest.starved:.1f} without a processor), two commits {max(gaps, default=0):.2f} s apart"
+        )
+
+
 @click.command()
 @click.option("--records", default=2_500_000, show_default=True)
 @click.option("--days", default=events.DAYS, show_default=True, help="Days with 5,000 cells each.")
@@ -159,14 +171,7 @@ def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
             proofs = batch.rebuild(["user_days"])
             end, busy = time.monotonic(), os.getloadavg()[0]
             time.sleep(5)
-    for name, _ in steps.at:
-        begin, ended = steps.span(name)
-        looks, gaps = reader.of(begin, ended), watcher.gaps(begin, ended)
-        longest = looks[-1] if looks else Look(begin, 0.0, 0.0)
-        output.tell(
-            f"{name}: {ended - begin:.2f} s; reader's longest {1000 * longest.took:.1f} ms"
-            f" ({1000 * longest.starved:.1f} without a processor), two commits {max(gaps, default=0):.2f} s apart"
-        )
+    narrate_steps(output, steps, reader, watcher)
     before, during = reader.of(quiet, steps.began), reader.of(steps.began, end)
     loaded = steps.span("compute user_days")[1]
     live = steps.span("go-live")

@@ -193,6 +193,21 @@ def time_apply(opened: Deployment, catalog: Catalog, change: CatalogChange) -> t
     return took, text
 
 
+def time_changes(
+    output: Output, opened: Deployment, catalog: Catalog, skip: int, rest: float, readers: DashboardReaders
+) -> list[float]:
+    """Makes the changes after the first `skip`, one after another, and returns the seconds of each."""
+    took = []
+    for number, change in enumerate(CHANGES[skip:], skip + 1):
+        seconds, output_of_apply = time_apply(opened, change.files(catalog), change)
+        output.tell(f"{number}. {change.what}: {seconds:.1f} s, {len(readers.wrong)} looks went wrong so far")
+        output.tell(output_of_apply)
+        took.append(seconds)
+        catalog = change.after(catalog)
+        time.sleep(rest)
+    return took
+
+
 def drop_and_list_unused(opened: Deployment) -> list[str]:
     """Drops what is unused, and returns the tables of cells that no generation refers to."""
     dropping.drop_unused(opened.database)
@@ -221,9 +236,9 @@ def remove_orphans(opened: Deployment) -> int:
 @benchmark
 def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
     """Twenty changes of a catalog under load."""
-    catalog, took = BEFORE, []
+    catalog = BEFORE
     for change in CHANGES[:skip]:
-        catalog = catalog if change.exit_code else change.files(catalog)
+        catalog = change.after(catalog)
     with deployment(output) as opened:
         assert opened.settings.analyst is not None
         applying.apply(opened, files(catalog))
@@ -234,17 +249,7 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
         with speed_layer(opened), readers.reading():
             with sending(opened, rate) as sent:
                 time.sleep(rest)
-                for number, change in enumerate(CHANGES[skip:], skip + 1):
-                    wanted = change.files(catalog)
-                    seconds, output_of_apply = time_apply(opened, wanted, change)
-                    output.tell(
-                        f"{number}. {change.what}: {seconds:.1f} s, {len(readers.wrong)} looks went wrong so far"
-                    )
-                    output.tell(output_of_apply)
-                    took.append(seconds)
-                    if change.exit_code == 0:
-                        catalog = wanted
-                    time.sleep(rest)
+                took = time_changes(output, opened, catalog, skip, rest, readers)
                 orders = sent.value
             while orders_seen(opened) < orders:
                 time.sleep(0.2)
