@@ -8,6 +8,7 @@ must equal its SELECT over exactly the records below the offsets in the same sna
     parcels.py       records in Avro, and their schema registry
     hostile.py       records that do harm
     chaos_oracle.py  the expected rows
+    producer.py      the sender of records
     stage.py         services and processes
     table.py         the table of faults
     faults/          the faults, a function each

@@ -97,7 +97,7 @@ def main(
     with new_stage(output, seed, store=store) as stage:
         run = storm(stage, seed, minutes, only, faults=faults)
         figures = [
-            *measured(run, whole=minutes >= CERTIFICATE_MINUTES),
+            *figures_of_run(run, whole=minutes >= CERTIFICATE_MINUTES),
             *last_rebuild_and_check(stage),
             *end_left_processes(stage),
         ]
@@ -113,7 +113,7 @@ def main(
     return figures
 
 
-def measured(run: Storm, *, whole: bool) -> list[Figure]:
+def figures_of_run(run: Storm, *, whole: bool) -> list[Figure]:
     """Counts of the run, with the minimums of a certificate."""
     good, bad = run.stage.oracle.counts()
     kinds = {struck.kind for struck in run.struck}

@@ -1,9 +1,8 @@
-"""The stage of a run: the services, Lamina's processes over them, and a producer that never rests."""
+"""The stage of a run: the services, and Lamina's processes over them."""
 
 from __future__ import annotations
 
 import json
-import random
 import re
 import signal
 import subprocess
@@ -16,25 +15,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 import psycopg2
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from benchmarks import running
 from benchmarks.chaos.chaos_oracle import ChaosOracle
 from benchmarks.chaos.parcels import RegistryServer
-from benchmarks.chaos.world import SentRecord, World
+from benchmarks.chaos.producer import Producer, patiently
+from benchmarks.chaos.world import World
 from lamina.configuration.settings import Settings
 from lamina.services.embedded import EmbeddedServices
 from lamina.services.java import QUICK_COMPILER
 from master_log.kafka.brokers import Brokers
 from master_log.offsets import Offsets
 from view_algebra.errors import LaminaError
-
-Client = TypeVar("Client")
 
 PATIENCE = 600.0
 """Seconds after which views that do not move are a failure. They may wait for a leap, which has a low priority."""
@@ -133,8 +130,6 @@ class Stage:
     """Held during a rebuild, an archive run or an apply, and by faults that cannot happen during one."""
     reading: threading.Lock = field(default_factory=threading.Lock)
     """Held by a reader from its snapshot to the end of its comparison."""
-    paused: threading.Event = field(default_factory=threading.Event)
-    """The producer sends nothing while this is set."""
     _speed: Process | None = None
     _holding: bool = True
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -144,6 +139,11 @@ class Stage:
     def brokers(self) -> Brokers:
         """Kafka, as Lamina's own commands see it."""
         return Brokers(self.settings.kafka, self.settings.login)
+
+    @cached_property
+    def producer(self) -> Producer:
+        """The sender of all records."""
+        return Producer(self.settings.kafka, self.world, self.oracle)
 
     @property
     def log_is_in_s3(self) -> bool:
@@ -341,66 +341,10 @@ class Stage:
             int(str(reached.get((name, at.partition), 0))) >= end for name in ends for at, end in ends[name].items()
         )
 
-    # Records
-
-    def send(self, producer: KafkaProducer, source: str, record: SentRecord, dice: random.Random) -> None:
-        """Sends a record to any partition of its source. Its key is the number that identifies it here."""
-        key = str(self.world.number()).encode()
-        self.oracle.sent[key] = record
-        topic = self.world.sources[source].topic
-        partition = dice.choice(sorted(producer.partitions_for(topic)))
-        producer.send(topic, value=record.value, key=key, partition=partition, timestamp_ms=record.timestamp_ms)
-
-    def producer(self, **options: object) -> KafkaProducer:
-        """A producer that writes each record once or not at all."""
-        usual: dict[str, object] = {
-            "acks": "all",
-            "linger_ms": 5,
-            "max_request_size": 8 * 1024 * 1024,
-            "max_block_ms": 10_000,
-            "delivery_timeout_ms": 90_000,
-            "metadata_max_age_ms": 2_000,
-        }
-        return KafkaProducer(bootstrap_servers=self.settings.kafka, **usual | options)
-
-    def burst(self, records: Sequence[tuple[str, SentRecord]], dice: random.Random) -> None:
-        """Sends these records, and returns once Kafka holds them."""
-        producer = patiently(lambda: self.producer(max_block_ms=60_000))
-        try:
-            for source, record in records:
-                self.send(producer, source, record, dice)
-            producer.flush(timeout=60)
-        finally:
-            producer.close(timeout=10)
-
-    def good(self, count: int, dice: random.Random) -> list[tuple[str, SentRecord]]:
-        """Good records of all sources."""
-        names = list(self.world.sources)
-        weights = (5, 4, 1, 2, 2)[: len(names)]
-        return [(name, self.world.record(name, dice)) for name in dice.choices(names, weights, k=count)]
-
-    def produce(self, rate: int, stopping: threading.Event) -> None:
-        """Sends good records all the time. While Kafka is down, they are left out."""
-        dice = random.Random(self.world.seed)
-        producer: KafkaProducer | None = None
-        while not stopping.wait(0.1):
-            if self.paused.is_set():
-                continue
-            try:
-                producer = producer or self.producer()
-                for source, record in self.good(max(1, rate // 10), dice):
-                    self.send(producer, source, record, dice)
-            except (KafkaError, OSError, AssertionError, TypeError):
-                if producer is not None:
-                    producer.close(timeout=1)
-                producer = None
-        if producer is not None:
-            producer.close(timeout=10)
-
     @contextmanager
     def silence(self) -> Iterator[None]:
         """Stops sending within the block, after everything that was sent is counted, here and by Lamina."""
-        self.paused.set()
+        self.producer.paused.set()
         try:
             time.sleep(1.0)  # records on their way arrive
             self.await_counted()
@@ -409,25 +353,13 @@ class Stage:
                 self.oracle.await_reached({(name, at.partition): (0, end) for at, end in ends.items()})
             yield
         finally:
-            self.paused.clear()
+            self.producer.paused.clear()
 
     def close(self) -> None:
         """Ends every process that was started here."""
         for process in self._started:
             process.kill()
         self.brokers.close()
-
-
-def patiently(connect: Callable[[], Client]) -> Client:
-    """A client of Kafka. A fault that strikes at the same time may have taken Kafka down for a while."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return connect()
-        except KafkaError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
 
 
 def environment(settings: Settings) -> dict[str, str]:

@@ -91,7 +91,7 @@ class Storm:
         with self.meanwhile(follow, stage.oracle, stage.settings.kafka), self.meanwhile(_watch, stage):
             stage.go()
             with self.meanwhile(stage.supervise), self.meanwhile(self.readers.run):
-                with self.meanwhile(stage.produce, RATE):
+                with self.meanwhile(stage.producer.run, RATE):
                     stage.await_counted()
                     yield
                 self.settle()
@@ -142,7 +142,7 @@ class Storm:
                     began.append(time.monotonic())  # first, so that an error here counts for this fault
                     stage.answers()
                     kind.inflict(stage, dice)
-                stage.burst(stage.good(FRESH, dice), dice)
+                stage.producer.burst(stage.producer.good(FRESH, dice), dice)
                 stage.await_counted()
             except TROUBLE as error:
                 failure = f"{type(error).__name__}: {error}"

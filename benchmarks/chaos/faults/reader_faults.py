@@ -26,9 +26,9 @@ def hostile_records(stage: Stage, dice: random.Random) -> None:
     kind = HOSTILE[stage.hostile.pop()]
     count = 3 if kind.few else VOLLEY
     volley = [(kind.source, kind.record(stage.world.number())) for _ in range(count)]
-    volley += stage.good(20, dice)
+    volley += stage.producer.good(20, dice)
     dice.shuffle(volley)
-    stage.burst(volley, dice)
+    stage.producer.burst(volley, dice)
 
 
 @fault(2)
@@ -36,7 +36,7 @@ def hostile_records_of_every_kind(stage: Stage, dice: random.Random) -> None:
     """Hostile records of all kinds arrive at once."""
     volley = [(kind.source, kind.record(stage.world.number())) for kind in HOSTILE.values()]
     dice.shuffle(volley)
-    stage.burst(volley, dice)
+    stage.producer.burst(volley, dice)
 
 
 @fault(6)
@@ -50,7 +50,7 @@ def reader_holds_a_transaction(stage: Stage, dice: random.Random) -> None:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         with connection.cursor() as cursor:
             first = read_within(cursor)
-            stage.burst(stage.good(50, dice), dice)
+            stage.producer.burst(stage.producer.good(50, dice), dice)
             stage.await_counted()
             stage.wait(dice.uniform(0, 15))
             with suppress(psycopg2.OperationalError):  # Postgres was restarted

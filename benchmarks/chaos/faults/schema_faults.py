@@ -34,7 +34,7 @@ def registry_killed(stage: Stage, dice: random.Random) -> None:
 
 def _move(stage: Stage, dice: random.Random) -> None:
     stage.world.versions += 1
-    stage.burst([("parcels", stage.world.record("parcels", dice)) for _ in range(PARCELS)], dice)
+    stage.producer.burst([("parcels", stage.world.record("parcels", dice)) for _ in range(PARCELS)], dice)
 
 
 def _registry(stage: Stage) -> RegistryServer:

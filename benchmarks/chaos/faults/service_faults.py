@@ -128,7 +128,7 @@ def log_tail_lost(stage: Stage, dice: random.Random) -> None:
         kill(_services(stage), "kafka")
         end = _cut(stage.settings.home / "kafka" / "data", f"{topic}-{partition}", dice.randrange(2, 9))
         _services(stage).start()
-    stage.burst(stage.good(200, dice), dice)
+    stage.producer.burst(stage.producer.good(200, dice), dice)
     refused(stage, source)
     stage.insist("archive", source, "--accept-loss")
     with stage.reading:
@@ -204,7 +204,7 @@ def backup_restored(stage: Stage, dice: random.Random) -> None:
     superuser = _superuser(stage)
     program("pg_dump", "-Fc", "--create", "-f", str(dump), superuser)
     shutil.copytree(warehouse, copy, dirs_exist_ok=True)
-    stage.burst(stage.good(1_000, dice), dice)
+    stage.producer.burst(stage.producer.good(1_000, dice), dice)
     stage.await_counted()
     stage.hold()
     address = make_url(superuser)

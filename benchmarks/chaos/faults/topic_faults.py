@@ -47,7 +47,7 @@ def topic_recreated(stage: Stage, _: random.Random) -> None:
 def records_removed_before_they_were_read(stage: Stage, dice: random.Random) -> None:
     """Retention removes records that were archived but not read, and a leap continues from the log."""
     stage.hold()
-    stage.burst(stage.good(500, dice), dice)
+    stage.producer.burst(stage.producer.good(500, dice), dice)
     ends = {source: stage.brokers.latest(stage.world.sources[source].topic) for source in ("orders", "visits")}
     stage.insist("archive")
     source = dice.choice(("orders", "visits"))
@@ -71,12 +71,12 @@ def records_removed_after_they_were_archived(stage: Stage, _: random.Random) -> 
 @fault(5)
 def transaction_left_open(stage: Stage, dice: random.Random) -> None:
     """A producer leaves a transaction open, for which all readers wait, and then ends it, rarely with success."""
-    producer = stage.producer(transactional_id=f"chaos-{stage.world.number()}", transaction_timeout_ms=30_000)
+    producer = stage.producer.connect(transactional_id=f"chaos-{stage.world.number()}", transaction_timeout_ms=30_000)
     try:
         producer.init_transactions()
         producer.begin_transaction()
-        for source, record in stage.good(100, dice):
-            stage.send(producer, source, record, dice)
+        for source, record in stage.producer.good(100, dice):
+            stage.producer.send(producer, source, record, dice)
         producer.flush(timeout=30)
         stage.wait(dice.uniform(1, 6))
         if dice.random() < 0.3:
