@@ -38,7 +38,8 @@ from view_algebra.language.times import microseconds
 from view_algebra.language.types import CALENDAR, TIMESTAMP
 from view_algebra.language.walks import aliases_in, over_inputs, parts, relations_in, relations_named, walk
 from view_algebra.refusals import Wrong
-from view_algebra.split.joins import MATCHED_LEFT, MATCHED_RIGHT, NULLABLE_LEFT, NULLABLE_RIGHT, gives_records
+from view_algebra.split.equalities import gives_records
+from view_algebra.split.joins import MATCHED_LEFT, MATCHED_RIGHT, NULLABLE_LEFT, NULLABLE_RIGHT
 
 LONGEST = 36_500 * MICROSECONDS["day"]
 """Longest bound in microseconds: `since` minus a longer one would leave the calendar."""
