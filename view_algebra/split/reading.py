@@ -15,7 +15,7 @@ form one session, even if a late record closes a gap between two. If every recor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from view_algebra.language.aggregates import TypedPartial, final_of, merged, partials_of
@@ -234,7 +234,11 @@ def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -
     merged_away = is_aggregated(block) and (several or any(map(is_asked, block.group or ())))
     named = [(name, e) for name, e in leaf.keys if not merged_away or e in (block.group or ())]
     keys: dict[Expr, Expr] = {e: Field(CELL, (name,), e.type) for name, e in named} | window
-    change = _read_from_cells(leaf, keys, block, cells.one or (several and block.group == ()))
+    counting = _Counting(
+        at_most=MOST_RECORDS if block.keeping.join is None else None,  # a join may repeat a cell any number of times
+        zero_without_cells=cells.one or (several and block.group == ()),
+    )
+    change = _read_from_cells(leaf, keys, counting)
     asked = block.having if is_aggregated(block) else block.undecided
     return Select(
         outputs=tuple(Output(o.name, rewrite(o.expression, change)) for o in block.outputs),
@@ -249,13 +253,29 @@ def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -
     )
 
 
-def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: bool) -> Callable[[Expr], Expr | None]:
-    """Returns the rewriting of expressions to columns of cells. `one`: one group exists even without cells."""
+@dataclass(frozen=True)
+class _Counting:
+    """The reading of counts of records from merged cells.
+
+    at_most: the upper bound of a count, or None
+    zero_without_cells: the count is 0 if the only group has no cell yet
+    """
+
+    at_most: int | None
+    zero_without_cells: bool
+
+    def read(self, count: Field) -> Expr:
+        """The count in a column of merged cells."""
+        count = replace(count, bound=self.at_most)
+        return Call("coalesce", (count, Constant("0", count.type)), count.type) if self.zero_without_cells else count
+
+
+def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], counting: _Counting) -> Callable[[Expr], Expr | None]:
+    """Returns the rewriting of expressions to columns of cells."""
     merged: dict[TypedPartial | Expr, Field] = {
         (k.part or k.expression): Field(CELL, (k.name,), k.part.type if k.part else k.expression.type)
         for k in leaf.kept
     }
-    at_most = MOST_RECORDS if block.keeping.join is None else None  # a join may repeat a cell any number of times
 
     def change(expression: Expr) -> Expr | None:
         if expression in keys:
@@ -263,8 +283,10 @@ def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: 
         if leaf.kind == "row":
             return replace(merged[expression], place=expression.place) if expression in merged else None
         if isinstance(expression, Aggregate):
-            fields = {part.name: _counted(merged[part], part, one, at_most) for part in partials_of(expression)}
-            return final_of(expression, fields)
+            columns = ((partial, merged[partial]) for partial in partials_of(expression))
+            return final_of(
+                expression, {p.name: counting.read(column) if p.counts else column for p, column in columns}
+            )
         if isinstance(expression, Field) and expression.relation == "" and not expression.outer:
             raise ungrouped(expression)
         return None
@@ -356,12 +378,3 @@ def _joined_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -
 def _on_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:
     """An expression over records, rewritten over the columns of their cells."""
     return rewrite(expression, columns_under(names, alias))
-
-
-def _counted(field: Field, part: TypedPartial, one: bool, at_most: int | None) -> Expr:
-    """A merged part. A count is 0 if the only group has no cell yet."""
-    if part.counts:
-        field = replace(field, bound=at_most)
-    if part.counts and one:
-        return Call("coalesce", (field, Constant("0", field.type)), field.type)
-    return field
