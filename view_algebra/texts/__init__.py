@@ -1,1 +1,1 @@
-"""The texts that run: each leaf's `partial`, `cells` and `merge`, the fusion of partials, and the years of times."""
+"""The texts that run: `partial`, `cells` and `merge` of leaves, their fusion, and NULL outside of the calendar."""
