@@ -30,10 +30,11 @@ from master_log.reading.kafka_reader import as_raw, kafka_range, parsed, within,
 from master_log.reading.log_times import LogTimes
 from master_log.reading.record_decoding import named_schemas
 from master_log.reading.schema_registry import NO_REGISTRY, KnownSchemas
-from view_algebra.compiled import LOG_TIME, Source
+from view_algebra.compiled import Source
 from view_algebra.formats import Decoding, frames
 from view_algebra.formats.interface import NO_ANSWERS
 from view_algebra.language.quoting import spark_path, spark_text
+from view_algebra.record_columns import LOG_TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

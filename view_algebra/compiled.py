@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from view_algebra.record_columns import BAD_FIELDS, DELETED, MOVED_FROM
 
 Merge = Literal[
     "sum", "min", "max", "bit_and", "bit_or", "bit_xor", "first", "last", "mean", "comoment", "third", "fourth", "keep"
@@ -17,35 +18,6 @@ Merge = Literal[
 and means, which are partials too. `third` and `fourth` (sums of powers of deviations) also need the lower powers.
 `keep` is for rows, which never meet an equal key."""
 
-
-DELETED = "kafka_deleted"
-"""The undeclared column of a table's records that is true if the record deletes its key's row."""
-
-MOVED_FROM = "kafka_moved_from"
-"""The column of a change event with the key that an update moved the row from, or NULL."""
-
-CHANGED_ROWS = f"posexplode(CASE WHEN {MOVED_FROM} IS NULL THEN array(false) ELSE array(false, true) END)"
-"""The rows that a change event changes: its own, and the row under the key that it moved from."""
-
-NULLED = "counted, with NULL for a field: "
-"""The prefix of the reason if a record counts with NULL for its unreadable fields."""
-
-LOG_TIME = "kafka_log_time"
-"""The column of a table's records that leads their order in the log: the greatest Kafka timestamp of the partition at
-or below the record's offset. It never falls within a partition, so there the order is that of offsets."""
-
-SOURCE_TIME = "kafka_source_time"
-"""The column of a change event's commit time in its source, or NULL if it names none."""
-
-TOMBSTONE, TRUNCATES, SNAPSHOT = "kafka_tombstone", "kafka_truncates", "kafka_snapshot"
-"""The columns of a change event that are true if the record has no value, if it removes all rows before it, and if it
-is a row that a snapshot read, not a change."""
-
-LEFT_OUT = ""
-"""The error of a record that is neither good nor bad: Debezium's tombstone after a deletion, in a stream of changes."""
-
-BAD_FIELDS = "kafka_bad_fields"
-"""The column with the unreadable fields of a record that still counts, and the reasons, or NULL if it has none."""
 
 ON_BAD_FIELD = "on_bad_field"
 """The property of a source that decides whether its records have the column BAD_FIELDS."""
@@ -58,9 +30,6 @@ ONLY = "only_one"
 
 SHORTENED = "… sha256 "
 """The separator between the first part of a text too long for an index and its digest."""
-
-LONGEST_STEM = 36
-"""Bytes of a stem, which a version and the numbers of a table, a generation and a micro-batch follow."""
 
 JSON_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -126,9 +95,9 @@ class Source:
         and then the declared columns.
     format: the format of the records' values
     key_format: the format of Kafka's keys
-    ids: of a stream with UNIQUE, Spark SQL that gives the ids of `records`, else empty
-    counted: of a stream with UNIQUE, Spark SQL that gives the records of `good_records` that count
-        (`records/duplicates.py`), else empty
+    ids: Spark SQL of the ids of `records` for a stream with UNIQUE, otherwise empty
+    counted: Spark SQL of the records of `good_records` that count for a stream with UNIQUE (`records/duplicates.py`),
+        otherwise empty
     changing: a table's columns that `parse` reads next to the declared ones
     moved_from: the type of the column by which an older Lamina kept `changing`
     """
@@ -412,41 +381,5 @@ def stem(view: str) -> str:
     return view if len(view) <= LONGEST_STEM else f"{view[: LONGEST_STEM - len(digest) - 1]}_{digest}"
 
 
-def reading(text: str, schema: str, other: Callable[[str], str | None], aliased: Container[str] = ()) -> str:
-    """A text that the compiler wrote for Postgres, reading `other(name)` instead of a schema's relations.
-
-    A relation stays if `other` returns None for its name. `final` reads `cells` and `analytics`, a check's `failing`
-    reads `analytics` and `published`. Texts, and aliases with the name of a schema, stay. A relation in `aliased` keeps
-    its name as an alias, unless the text gives it another.
-
-    >>> reading("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", "analytics", {"v": "dev.v"}.get)
-    "SELECT 'analytics.v' FROM dev.v JOIN analytics.w"
-    >>> reading("SELECT published.a, 'FROM published.b' FROM (published.c AS published)", "published", str.upper)
-    "SELECT published.a, 'FROM published.b' FROM (C AS published)"
-    >>> reading("SELECT v.a FROM analytics.v JOIN analytics.v AS w", "analytics", {"v": "analytics.z"}.get, ["v"])
-    'SELECT v.a FROM analytics.z AS v JOIN analytics.z AS w'
-    """
-
-    def change(match: re.Match[str]) -> str:
-        name = match["name"] or (match["quoted"] or "").replace('""', '"')
-        replacement = other(name) if match["schema"] == schema else None
-        if replacement is None:
-            return match[0]
-        bare = name in aliased and not text.startswith(" AS ", match.end())
-        alias = f" AS {text[match.end('schema') + 1 : match.end()]}" if bare else ""
-        return f"{match['before']}{replacement}{alias}"
-
-    return _READS.sub(change, text)
-
-
-_READS = re.compile(
-    r"""
-      '(?:[^']|'')*'
-    | (?i:\b(?:extract|substring|trim)\(+\w+\s+FROM\b | \bDISTINCT\s+FROM\b)
-    | (?P<before>\b(?:FROM|JOIN)\b[\s(]*)(?P<schema>cells|analytics|published)
-      \.(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<name>\w+))
-    | "(?:[^"]|"")*"
-    """,
-    re.VERBOSE,
-)
-"""A relation that a text reads, or what may look like one: a text, a quoted name, or FROM in front of a value."""
+LONGEST_STEM = 36
+"""Bytes of a stem, which a version and the numbers of a table, a generation and a micro-batch follow."""

@@ -7,8 +7,9 @@ from typing import Any
 
 from lamina.generating.view_facts import SCHEMA, Address, description, loaded_at
 from lamina.generating.yaml_text import yaml
-from view_algebra.compiled import Catalog, Check, Column, View, reading
+from view_algebra.compiled import Catalog, Check, Column, View
 from view_algebra.language.quoting import postgres_name
+from view_algebra.text_relations import reading
 
 SOURCES = "models/sources.yml"
 

@@ -26,8 +26,9 @@ from typing import Any
 from interchange.json_text import Number, as_written
 from interchange.writers import key_of, value_of
 from lamina.authoring.catalog_files import files_in, read_text
-from view_algebra.compiled import DELETED, Catalog, Source, View
+from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import LaminaError
+from view_algebra.record_columns import DELETED
 from view_algebra.refusals import suggestion
 
 ENDING = ".test"

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from master_log.offsets import TopicPartition
-from view_algebra.compiled import LOG_TIME, Source
+from view_algebra.compiled import Source
+from view_algebra.record_columns import LOG_TIME
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -33,9 +33,10 @@ from serving_layer.postgres.bookkeeping import (
 from serving_layer.postgres.database import wait_shortly_for_readers
 from serving_layer.postgres.states import RebuildState
 from serving_layer.readers.sides import Side, needed_sides, place_of, places, with_places
-from view_algebra.compiled import Catalog, Check, View, reading, stem
+from view_algebra.compiled import Catalog, Check, View, stem
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, quoted
+from view_algebra.text_relations import reading
 
 STALE = " before the rename"
 """Makes the recorded content of a view differ from every other, so that `views.serve` replaces the view."""
@@ -55,7 +56,7 @@ def renamed_catalog(catalog: Catalog, names: Mapping[str, str]) -> Catalog:
 
 def renamed_view(compiled: View, names: Mapping[str, str]) -> View:
     """A compiled view under its new name, reading the new names of other views."""
-    from view_algebra.compile import under_another_name
+    from view_algebra.written.naming import under_another_name
 
     name = names.get(compiled.name, compiled.name)
     tables = {t.name: _table(t.name, compiled.name, name, compiled.version) for t in compiled.cell_tables}

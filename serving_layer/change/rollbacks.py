@@ -124,7 +124,7 @@ def obstacles_above(old: View, catalog: Catalog) -> Iterator[RollbackObstacle]:
 
 def _named(view: View) -> frozenset[str]:
     """The names in the text of a view. A named view that it does not read is folded into it."""
-    from view_algebra.compile import names_in
+    from view_algebra.written.naming import names_in
 
     return names_in(view)
 

@@ -175,7 +175,7 @@ def _why(old: View, new: View) -> str:
 
 def declared_alike(name: str, before: Catalog, after: Catalog, changed_parses: set[str]) -> bool:
     """True if the view and all it names are declared in the same words, and no named source is in `changed_parses`."""
-    from view_algebra.compile import names_in
+    from view_algebra.written.naming import names_in
 
     old, new = (_declarations(catalog) for catalog in (before, after))
     seen, todo = {name}, [name]

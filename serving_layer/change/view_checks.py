@@ -25,8 +25,9 @@ from serving_layer.postgres.database import first_line
 from serving_layer.readers import views
 from serving_layer.readers.sides import with_places
 from serving_layer.readers.views import reachable
-from view_algebra.compiled import Catalog, CellTable, Check, View, reading
+from view_algebra.compiled import Catalog, CellTable, Check, View
 from view_algebra.language.quoting import quoted
+from view_algebra.text_relations import reading
 
 EXAMPLES = 5
 """Number of failing rows that are stored with a result."""

@@ -19,7 +19,7 @@ from serving_layer.postgres.database import FOREIGN_SNAPSHOT
 from serving_layer.postgres.phases import PHASES
 from serving_layer.promise.proof import NEWEST_PROOFS
 from serving_layer.promise.rebuilds import FAILED_REBUILDS, LAST_SUCCESS
-from view_algebra.compiled import NULLED
+from view_algebra.record_columns import NULLED
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import bad_count, progress, quarantine
 from serving_layer.postgres.copying import CopyRows, batches
 from serving_layer.postgres.database import Database
-from view_algebra.compiled import NULLED, Source
+from view_algebra.compiled import Source
+from view_algebra.record_columns import NULLED
 from view_algebra.records.quarantined import LONGEST_KEPT, quarantined
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import Connection, select, text
 
 from serving_layer.postgres.bookkeeping import generation_cells, publication
-from view_algebra.compiled import reading
 from view_algebra.language.quoting import postgres_text, quoted
+from view_algebra.text_relations import reading
 
 
 @dataclass(frozen=True)

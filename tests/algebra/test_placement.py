@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from view_algebra import Refused, compile_catalog
-from view_algebra.compile import avoided, names_in, stages, under_another_name
+from view_algebra.compile import avoided, stages
 from view_algebra.engines.postgres.expression_texts import FORMS
 from view_algebra.language.above import WRITER_FORMS
+from view_algebra.written.naming import names_in, under_another_name
 
 CASES = Path(__file__).parent / "placement.sql"
 GOLDEN = CASES.with_suffix(".txt")

@@ -22,14 +22,14 @@ from tests.fuzz.fuzzing import Fuzzing
 from tests.fuzz.rounds import catalog_text
 from tests.laws.views import SOURCE, VIEWS
 from view_algebra import Refused, compile_catalog
-from view_algebra.compile import _compiled, _room_for_nesting, stages
+from view_algebra.compile import _compiled, stages
 from view_algebra.compiled import View
 from view_algebra.passes import Placed, Symbols, Written, _cell_tables, as_texts, into_blocks, with_meaning
 from view_algebra.refusals import File, Wrong, span
 from view_algebra.typed.events import passed_by_table
 from view_algebra.typed.keys import incomplete_orders
 from view_algebra.written.declarations import ViewDeclaration
-from view_algebra.written.dialect import parse
+from view_algebra.written.dialect import parse, room_for_nesting
 from view_algebra.written.tables import as_view
 
 ALGEBRA = Path(__file__).parent
@@ -129,7 +129,7 @@ OTHERWISE = (
 @pytest.mark.parametrize("select", OTHERWISE)
 def test_a_select_that_postgres_computes_differently_is_placed_over_records(select: str) -> None:
     [declared] = _of_file(ALGEBRA / "placement.sql")()
-    with _room_for_nesting():
+    with room_for_nesting():
         catalog = _compiled({**declared, "v.sql": f"CREATE VIEW v AS {select};"})
     placed = catalog.placed["v"]
     assert placed.avoided is not None
@@ -139,7 +139,7 @@ def test_a_select_that_postgres_computes_differently_is_placed_over_records(sele
 
 def misplaced(files: Files) -> dict[str, str]:
     """The views whose placement differs from trial and error, each with its obstacle."""
-    with _room_for_nesting():
+    with room_for_nesting():
         catalog = _compiled(files)
         return {
             name: str(placed.avoided and placed.avoided.reason)

@@ -10,8 +10,8 @@ import pytest
 from lamina.reports.statuses import read_status
 from tests.fix_lamina import Deployed
 from tests.laws.bad_fields import LINES
-from view_algebra.compiled import NULLED
 from view_algebra.errors import LaminaError
+from view_algebra.record_columns import NULLED
 
 ORDER_LINES = """
     CREATE TABLE order_lines (order_id BIGINT, qty INT, price DECIMAL(10, 2), shipped_at TIMESTAMP, note STRING)

@@ -11,8 +11,8 @@ from interchange.json_values import fits, from_text
 from interchange.judgements import Rules
 from master_log.reading.kafka_reader import parsed
 from tests.fix_sources import declared
-from view_algebra.compiled import BAD_FIELDS
 from view_algebra.language.types import Type
+from view_algebra.record_columns import BAD_FIELDS
 
 COLUMNS = (
     "tiny TINYINT, small SMALLINT, number INT, id BIGINT, ratio DOUBLE, price DECIMAL(6, 2), name STRING, "

@@ -12,7 +12,7 @@ import pytest
 from tests.laws.bad_fields import LINES
 from tests.laws.engines import Engines, Record
 from view_algebra import Source, compile_catalog
-from view_algebra.compiled import NULLED
+from view_algebra.record_columns import NULLED
 
 COLUMNS = """
   i INT, l BIGINT, t TINYINT, d DOUBLE, f FLOAT, c DECIMAL(10,2), b BOOLEAN, ts TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE,

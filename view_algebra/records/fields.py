@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from view_algebra.compiled import NULLED
 from view_algebra.language.encodings import PLAIN, Encodings, as_json
 from view_algebra.language.limits import TIME_ALONE, mapped, permissive
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type
+from view_algebra.record_columns import NULLED
 from view_algebra.records.decoding import (
     CORRUPT,
     DIGITS_ALONE,

@@ -10,19 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from view_algebra.compiled import (
-    BAD_FIELDS,
-    DELETED,
-    LEFT_OUT,
-    LOG_TIME,
-    MOVED_FROM,
-    NULLED,
-    SNAPSHOT,
-    SOURCE_TIME,
-    TOMBSTONE,
-    TRUNCATES,
-    KeyFormat,
-)
+from view_algebra.compiled import KeyFormat
 from view_algebra.engines.spark import constant
 from view_algebra.formats import DECODED_KEYS, ValueSql, frames
 from view_algebra.formats.interface import DIRECT, HAS_ZERO, KEY_TEXT, NO_KEY_TEXT, TEXT
@@ -42,6 +30,18 @@ from view_algebra.language.limits import (
 )
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
+from view_algebra.record_columns import (
+    BAD_FIELDS,
+    DELETED,
+    LEFT_OUT,
+    LOG_TIME,
+    MOVED_FROM,
+    NULLED,
+    SNAPSHOT,
+    SOURCE_TIME,
+    TOMBSTONE,
+    TRUNCATES,
+)
 from view_algebra.records import debezium
 from view_algebra.records.decoding import CORRUPT, UNDECODED, WRONG, ColumnDecoding, Columns, FieldOptions
 from view_algebra.records.fields import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from view_algebra.compiled import BAD_FIELDS, LEFT_OUT, Source
+from view_algebra.compiled import Source
+from view_algebra.record_columns import BAD_FIELDS, LEFT_OUT
 
 PROBLEM_HEADER = "lamina-problem"
 """The Kafka header in which a sender, which knows more than the record shows, may state why a record is bad."""

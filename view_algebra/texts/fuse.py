@@ -12,10 +12,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from view_algebra.compiled import BAD_FIELDS, CHANGED_ROWS, LEFT_OUT, CellTable, Column, Fused, Input, Merge, Source
+from view_algebra.compiled import CellTable, Column, Fused, Input, Merge, Source
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.types import INTEGRAL, STRING
+from view_algebra.record_columns import BAD_FIELDS, CHANGED_ROWS, LEFT_OUT
 
 _NTH = "`position 1`"
 _CHANGES = f"LATERAL VIEW {CHANGED_ROWS} g1 AS {_NTH}, "

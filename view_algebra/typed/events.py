@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, count
 
-from view_algebra.compiled import LOG_TIME, changes_name, source_name
+from view_algebra.compiled import changes_name, source_name
 from view_algebra.language.aggregates import BY_EVENT_ORDER, EVENT_ORDER
 from view_algebra.language.expressions import (
     Combined,
@@ -47,6 +47,7 @@ from view_algebra.language.walks import (
     relations_named,
     walk_all,
 )
+from view_algebra.record_columns import LOG_TIME
 from view_algebra.refusals import Wrong
 from view_algebra.typed.keys import RowKeys, relation_keys, sorting
 from view_algebra.typed.names import find

@@ -11,7 +11,7 @@ from typing import cast
 
 from sqlglot import exp
 
-from view_algebra.compiled import DEBEZIUM, LOG_TIME, SOURCE_TIME, KeyFormat
+from view_algebra.compiled import DEBEZIUM, KeyFormat
 from view_algebra.formats import ValueSql
 from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
 from view_algebra.language.limits import mapped
@@ -30,6 +30,7 @@ from view_algebra.language.types import (
     read,
     unknown,
 )
+from view_algebra.record_columns import LOG_TIME, SOURCE_TIME
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.dialect import Statement, write_windows_out
 from view_algebra.written.properties import (
@@ -166,25 +167,26 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     properties, start = _fields(properties, columns, report), _start(options, report)
     encodings = _encodings(columns, primary, format_, properties, options, report)
     again = asked_again(format_, key_format, options, report)
+    declared = properties | of_format(format_, options) | start | again
     return SourceDeclaration(
-        name,
-        file,
-        span(schema.this),
-        "table" if primary else "stream",
-        topic,
-        tuple(columns.items()),
-        comments,
-        event_time,
-        newest_by,
-        unique or primary,
-        comment,
-        {key: value for key, (value, _) in sorted((properties | of_format(format_, options) | start | again).items())},
-        topic_place,
-        format_,
-        key_format,
-        encodings,
-        values_of(format_, columns, primary, properties, options, encodings, report),
-        written.sql,
+        name=name,
+        file=file,
+        place=span(schema.this),
+        kind="table" if primary else "stream",
+        topic=topic,
+        columns=tuple(columns.items()),
+        comments=comments,
+        event_time=event_time,
+        newest_by=newest_by,
+        unique=unique or primary,
+        comment=comment,
+        properties={key: value for key, (value, _) in sorted(declared.items())},
+        topic_place=topic_place,
+        format=format_,
+        key_format=key_format,
+        encodings=encodings,
+        values=values_of(format_, columns, primary, properties, options, encodings, report),
+        sql=written.sql,
     )
 
 
@@ -624,16 +626,16 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
         raise Wrong(span(target), "the view has no SELECT", "Write CREATE VIEW name AS SELECT ….")
     write_windows_out(statement.expression)
     return ViewDeclaration(
-        name,
-        file,
-        span(target),
-        tuple(columns),
-        comments,
-        comment,
-        {key: value for key, (value, _) in sorted(properties.items())},
-        statement.expression,
-        written.select,
-        written.sql,
+        name=name,
+        file=file,
+        place=span(target),
+        columns=tuple(columns),
+        comments=comments,
+        comment=comment,
+        properties={key: value for key, (value, _) in sorted(properties.items())},
+        select=statement.expression,
+        select_text=written.select,
+        sql=written.sql,
     )
 
 

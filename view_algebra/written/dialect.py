@@ -8,7 +8,9 @@ meaning comes from `functions.FUNCTIONS` and `aggregates.AGGREGATES`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -207,6 +209,21 @@ class Statement:
     tree: exp.Expr
     sql: str
     select: str
+
+
+@contextmanager
+def room_for_nesting() -> Iterator[None]:
+    """A higher recursion limit: each pair of parentheses takes some twenty nested calls."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, CALLS))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+CALLS = 8_000
+"""The recursion limit, in nested Python calls: enough for 400 nested parentheses. Spark and Postgres accept more."""
 
 
 def parse(file: File) -> list[Statement]:

@@ -14,7 +14,10 @@ from dataclasses import dataclass, replace
 from hashlib import md5
 from types import MappingProxyType
 
-from view_algebra.compiled import (
+from view_algebra.compiled import changes_name
+from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.types import BOOLEAN, TIMESTAMP, Type
+from view_algebra.record_columns import (
     CHANGED_ROWS,
     DELETED,
     LOG_TIME,
@@ -23,10 +26,7 @@ from view_algebra.compiled import (
     SOURCE_TIME,
     TOMBSTONE,
     TRUNCATES,
-    changes_name,
 )
-from view_algebra.language.quoting import spark_name, spark_text
-from view_algebra.language.types import BOOLEAN, TIMESTAMP, Type
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import parsed, text_of
 
