@@ -58,7 +58,9 @@ def leaf_outline(leaf: Leaf) -> str:
     lines += [f"  key {_as(name, e)}" for name, e in leaf.keys]
     for kept in leaf.kept:
         kind, how = (
-            (kept.expression.type, "") if kept.part is None else (kept.part.type, f" merged by {kept.part.merge}")
+            (kept.expression.type, "")
+            if kept.partial is None
+            else (kept.partial.type, f" merged by {kept.partial.merge}")
         )
         lines.append(f"  keeps {_text(kept.expression)} AS {spark_name(kept.name)}: {kind}{how}")
     return "\n".join(lines)

@@ -82,7 +82,7 @@ def _is_filtered(call: str) -> bool:
 
 
 def _is_simple(row: AggregateFunction) -> bool:
-    return row.name == "avg" or len(row.parts(ANY, None)) == 1
+    return row.name == "avg" or len(row.partials(ANY, None)) == 1
 
 
 def _calls(row: AggregateFunction, column: str) -> list[str]:

@@ -6,10 +6,10 @@ row. The laws are tested for every row.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 from typing import Literal as Choice
 
@@ -69,7 +69,7 @@ class TypedPartial:
 
     @property
     def by(self) -> tuple[TypedPartial, ...]:
-        """The parts that this part merges by: those of its order, or those in `merged_with`."""
+        """The partials that this partial merges by: those of its order, or those in `merged_with`."""
         return self.merged_with or tuple(
             replace(self, name=f"{self.merge}_by", input=e, type=e.type, about=None) for e in self.order
         )
@@ -81,14 +81,14 @@ class AggregateFunction:
 
     accepts: a predicate on argument types.
     arguments: the fewest and the most.
-    parts: its partials, from its arguments and its FILTER.
-    final: its result over the merged parts, by their names.
+    partials: its partials, from its arguments and its FILTER.
+    final: its result over the merged partials, by their names.
     gives: the type of the result.
     above: Postgres' expression over plain rows, for aggregates of aggregates. `@` marks the place of FILTER and OVER.
         None if the aggregate needs an order, which rows that are not records lack.
     once: a repeated value changes nothing, so DISTINCT does not matter.
     over: for an aggregate that needs every value of a group, Postgres' expression over its values: `{0}` is the value,
-        `{n}` its count, `{1}` the next argument, `{o}` the requested order. `parts` is then empty.
+        `{n}` its count, `{1}` the next argument, `{o}` the requested order. `partials` is then empty.
     repeated: `over` for values that may be repeated by explode(), if `over` itself has no `{n}`.
     sub_key: the key in place of a value, and the expression whose maximum is kept in place of the count.
     rows: for an aggregate over values, Postgres' expression over plain rows.
@@ -117,7 +117,7 @@ class AggregateFunction:
     arguments: tuple[int, int]
     accepts: Callable[[Type], bool]
     gives: Callable[[Sequence[Type]], Type]
-    parts: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]]
+    partials: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]]
     final: Callable[[Mapping[str, Expr], Type], Expr]
     above: Callable[[Sequence[Type]], str] | None
     once: bool = False
@@ -191,7 +191,7 @@ def _sum(arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ..
 
 
 def _wide(value: Expr, when: Expr | None) -> tuple[TypedPartial, ...]:
-    """The parts of a wide decimal: a multiple of a unit and the rest, both with room for all sums."""
+    """The partials of a wide decimal: a multiple of a unit and the rest, both with room for all sums."""
     scale = value.type.scale
     unit = wide_unit(scale)
     low = cast(calculate("%", value, unit), decimal(max(HALF, scale), scale))
@@ -210,11 +210,11 @@ def wide_unit(scale: int) -> Constant:
     )
 
 
-def _sum_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
-    if "high" not in parts:
-        return parts["sum"]
-    unit = wide_unit(parts["low"].type.scale)
-    return Call("wide sum", (parts["high"], parts["low"], unit), kind)
+def _sum_final(partials: Mapping[str, Expr], kind: Type) -> Expr:
+    if "high" not in partials:
+        return partials["sum"]
+    unit = wide_unit(partials["low"].type.scale)
+    return Call("wide sum", (partials["high"], partials["low"], unit), kind)
 
 
 def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
@@ -225,13 +225,13 @@ def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ..
     return (total, *_count(arguments, when))
 
 
-def _avg_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
-    if "total" in parts:  # a sum of whole numbers, whose quotient cannot underflow
-        return Call("average", (parts["total"], parts["count"]), kind)
+def _avg_final(partials: Mapping[str, Expr], kind: Type) -> Expr:
+    if "total" in partials:  # a sum of whole numbers, whose quotient cannot underflow
+        return Call("average", (partials["total"], partials["count"]), kind)
     if kind == DOUBLE:
-        return calculate("/", parts["sum"], parts["count"])
-    scale = parts["low"].type.scale if "low" in parts else 0
-    return Call("average", (_sum_final(parts, decimal(38, scale)), parts["count"]), kind)
+        return calculate("/", partials["sum"], partials["count"])
+    scale = partials["low"].type.scale if "low" in partials else 0
+    return Call("average", (_sum_final(partials, decimal(38, scale)), partials["count"]), kind)
 
 
 def _is_ordered(kind: Type) -> bool:
@@ -245,8 +245,8 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
         (1, 1),
         accepts=lambda kind: _is_ordered(kind) or of_scalars(kind),
         gives=lambda types: types[0],
-        parts=lambda arguments, when: (TypedPartial(name, name, only(when, arguments[0]), arguments[0].type),),
-        final=lambda parts, _: parts[name],
+        partials=lambda arguments, when: (TypedPartial(name, name, only(when, arguments[0]), arguments[0].type),),
+        final=lambda partials, _: partials[name],
         above=lambda types: {
             "BOOLEAN": ("bool_and" if name == "min" else "bool_or") + "({0})@",
             "STRING": f"{name}({{0}} {COLLATED})@",
@@ -269,26 +269,26 @@ def _bitwise(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
         (1, 1),
         accepts=lambda kind: kind.integral,
         gives=lambda types: types[0],
-        parts=lambda arguments, when: (TypedPartial(name, name, only(when, arguments[0]), arguments[0].type),),
-        final=lambda parts, _: parts[name],
+        partials=lambda arguments, when: (TypedPartial(name, name, only(when, arguments[0]), arguments[0].type),),
+        final=lambda partials, _: partials[name],
         above=lambda _: name + "({0})@",
         once=name != "bit_xor",
     )
 
 
 def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> AggregateFunction:
-    def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
+    def partials(arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
         value, *order = arguments
-        part = TypedPartial(merge, merge, value, value.type, order=tuple(order), when=when)
-        return (part, *part.by)
+        partial = TypedPartial(merge, merge, value, value.type, order=tuple(order), when=when)
+        return (partial, *partial.by)
 
     return AggregateFunction(
         name,
         (2, 2),
         accepts=lambda kind: _is_ordered(kind) or of_scalars(kind),
         gives=lambda types: types[0],
-        parts=parts,
-        final=lambda parts, _: parts[merge],
+        partials=partials,
+        final=lambda partials, _: partials[merge],
         above=None,
         once=True,
         in_order=True,
@@ -310,7 +310,7 @@ def _over_values(
         arguments,
         accepts=accepts,
         gives=gives,
-        parts=lambda _, __: (),
+        partials=lambda _, __: (),
         final=lambda _, __: NULL,
         above=None,
         over=over,
@@ -412,8 +412,8 @@ def _moments(
         (2, 2) if two else (1, 1),
         accepts=lambda kind: kind.numeric,
         gives=lambda _: DOUBLE,
-        parts=partial(_deviations, power, two),
-        final=lambda parts, _: final(parts),
+        partials=functools.partial(_deviations, power, two),
+        final=lambda partials, _: final(partials),
         above=None if above is None else lambda _: above,
         deviates=True,
         synonyms=synonyms,
@@ -449,7 +449,7 @@ def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | N
 def _over_pairs(
     name: str,
     gives: Callable[[Sequence[Type]], Type],
-    parts: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]],
+    partials: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]],
     final: Callable[[Mapping[str, Expr], Type], Expr],
     above: Callable[[Sequence[Type]], str],
 ) -> AggregateFunction:
@@ -459,7 +459,7 @@ def _over_pairs(
         (2, 2),
         accepts=lambda kind: kind.numeric,
         gives=gives,
-        parts=parts,
+        partials=partials,
         final=final,
         above=above,
     )
@@ -475,49 +475,52 @@ def _average_of_pairs(name: str, of: int) -> AggregateFunction:
     )
 
 
-def _over(part: str, less: int = 0) -> Callable[[Mapping[str, Expr]], Expr]:
+def _over(partial: str, less: int = 0) -> Callable[[Mapping[str, Expr]], Expr]:
     """A sum of products of deviations, divided by the number of records minus `less`."""
 
-    def final(parts: Mapping[str, Expr]) -> Expr:
-        count = parts["count"] if not less else calculate("-", parts["count"], Constant(str(less), BIGINT))
-        return calculate("/", parts[part], cast(count, DOUBLE))
+    def final(partials: Mapping[str, Expr]) -> Expr:
+        count = partials["count"] if not less else calculate("-", partials["count"], Constant(str(less), BIGINT))
+        return calculate("/", partials[partial], cast(count, DOUBLE))
 
     return final
 
 
 def _root(final: Callable[[Mapping[str, Expr]], Expr]) -> Callable[[Mapping[str, Expr]], Expr]:
-    return lambda parts: Call("sqrt", (final(parts),), DOUBLE)
+    return lambda partials: Call("sqrt", (final(partials),), DOUBLE)
 
 
-def _skewness(parts: Mapping[str, Expr]) -> Expr:
-    square, root = calculate("*", parts["c_xx"], parts["c_xx"]), Call("sqrt", (cast(parts["count"], DOUBLE),), DOUBLE)
-    scale = Call("sqrt", (calculate("*", square, parts["c_xx"]),), DOUBLE)
-    return calculate("/", calculate("*", root, parts["third"]), scale)
+def _skewness(partials: Mapping[str, Expr]) -> Expr:
+    square, root = (
+        calculate("*", partials["c_xx"], partials["c_xx"]),
+        Call("sqrt", (cast(partials["count"], DOUBLE),), DOUBLE),
+    )
+    scale = Call("sqrt", (calculate("*", square, partials["c_xx"]),), DOUBLE)
+    return calculate("/", calculate("*", root, partials["third"]), scale)
 
 
-def _kurtosis(parts: Mapping[str, Expr]) -> Expr:
-    whole = calculate("*", cast(parts["count"], DOUBLE), parts["fourth"])
-    square = calculate("*", parts["c_xx"], parts["c_xx"])
+def _kurtosis(partials: Mapping[str, Expr]) -> Expr:
+    whole = calculate("*", cast(partials["count"], DOUBLE), partials["fourth"])
+    square = calculate("*", partials["c_xx"], partials["c_xx"])
     return calculate("-", calculate("/", whole, square), Constant("3", DOUBLE))
 
 
-def _correlation(parts: Mapping[str, Expr]) -> Expr:
-    return calculate("/", parts["c_xy"], Call("sqrt", (calculate("*", parts["c_xx"], parts["c_yy"]),), DOUBLE))
+def _correlation(partials: Mapping[str, Expr]) -> Expr:
+    return calculate("/", partials["c_xy"], Call("sqrt", (calculate("*", partials["c_xx"], partials["c_yy"]),), DOUBLE))
 
 
-def _slope(parts: Mapping[str, Expr]) -> Expr:
-    return calculate("/", parts["c_xy"], parts["c_xx"])
+def _slope(partials: Mapping[str, Expr]) -> Expr:
+    return calculate("/", partials["c_xy"], partials["c_xx"])
 
 
-def _intercept(parts: Mapping[str, Expr]) -> Expr:
-    return calculate("-", parts["mean_y"], calculate("*", _slope(parts), parts["mean_x"]))
+def _intercept(partials: Mapping[str, Expr]) -> Expr:
+    return calculate("-", partials["mean_y"], calculate("*", _slope(partials), partials["mean_x"]))
 
 
-def _determination(parts: Mapping[str, Expr]) -> Expr:
+def _determination(partials: Mapping[str, Expr]) -> Expr:
     """NULL if y is constant, 1 if only x is: the rule of Spark since 4.1, and the opposite of SQL's."""
     zero, one = Constant("0", DOUBLE), Constant("1", DOUBLE)
-    flat, level = (Call("=", (parts[name], zero), BOOLEAN) for name in ("c_yy", "c_xx"))
-    square = calculate("*", _correlation(parts), _correlation(parts))
+    flat, level = (Call("=", (partials[name], zero), BOOLEAN) for name in ("c_yy", "c_xx"))
+    square = calculate("*", _correlation(partials), _correlation(partials))
     return Case(((flat, Constant(None, DOUBLE)), (level, one)), square, DOUBLE)
 
 
@@ -621,9 +624,9 @@ _OF_MOMENTS = (
     _moments("regr_slope", _slope, _SLOPE, two=True),
     _moments("regr_intercept", _intercept, _INTERCEPT, two=True),
     _moments("regr_r2", _determination, _DETERMINATION, two=True),
-    _moments("regr_sxx", lambda parts: parts["c_xx"], _products(_Y, _Y), two=True),
-    _moments("regr_sxy", lambda parts: parts["c_xy"], _products(_X, _Y), two=True),
-    _moments("regr_syy", lambda parts: parts["c_yy"], _products(_X, _X), two=True),
+    _moments("regr_sxx", lambda partials: partials["c_xx"], _products(_Y, _Y), two=True),
+    _moments("regr_sxy", lambda partials: partials["c_xy"], _products(_X, _Y), two=True),
+    _moments("regr_syy", lambda partials: partials["c_yy"], _products(_X, _X), two=True),
 )
 
 _TABLE = (
@@ -632,8 +635,8 @@ _TABLE = (
         (0, 9),
         accepts=lambda _: True,
         gives=lambda _: BIGINT,
-        parts=_count,
-        final=lambda parts, _: parts["count"],
+        partials=_count,
+        final=lambda partials, _: partials["count"],
         above=lambda types: "count({0})@" if types else "count(*)@",
         zero=True,
         counts=True,
@@ -644,7 +647,7 @@ _TABLE = (
         (1, 1),
         accepts=lambda kind: kind.numeric,
         gives=lambda types: _summed(types[0]),
-        parts=_sum,
+        partials=_sum,
         final=_sum_final,
         above=_sum_above,
         lengths=True,
@@ -658,7 +661,7 @@ _TABLE = (
         (1, 1),
         accepts=lambda kind: kind.numeric,
         gives=lambda types: _averaged(types[0]),
-        parts=_avg,
+        partials=_avg,
         final=_avg_final,
         above=_avg_above,
         synonyms=("mean",),
@@ -670,8 +673,8 @@ _TABLE = (
         (1, 1),
         accepts=lambda kind: kind == BOOLEAN,
         gives=lambda _: BIGINT,
-        parts=lambda arguments, when: _count((), both(when, arguments[0])),
-        final=lambda parts, _: parts["count"],
+        partials=lambda arguments, when: _count((), both(when, arguments[0])),
+        final=lambda partials, _: partials["count"],
         above=lambda _: "count(CASE WHEN {0} THEN 1 END)@",
         zero=True,
         conditional=True,
@@ -687,7 +690,11 @@ _TABLE = (
     *_OF_MOMENTS,
     replace(
         _over_pairs(
-            "regr_count", lambda _: BIGINT, _count, lambda parts, _: parts["count"], lambda _: f"coalesce({_PAIRS}, 0)"
+            "regr_count",
+            lambda _: BIGINT,
+            _count,
+            lambda partials, _: partials["count"],
+            lambda _: f"coalesce({_PAIRS}, 0)",
         ),
         zero=True,
     ),
@@ -858,16 +865,16 @@ def is_aggregate(name: str) -> bool:
     return name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in _LATER
 
 
-def merged(part: TypedPartial, columns: Mapping[TypedPartial, Expr]) -> Merged:
-    """A part of a coarser group, merged from the columns of finer ones."""
-    return Merged(part.merge, tuple(columns[column] for column in (*part.by, part)), part.type)
+def merged(partial: TypedPartial, columns: Mapping[TypedPartial, Expr]) -> Merged:
+    """A partial of a coarser group, merged from the columns of finer ones."""
+    return Merged(partial.merge, tuple(columns[column] for column in (*partial.by, partial)), partial.type)
 
 
 def partials_of(aggregate: Aggregate) -> tuple[TypedPartial, ...]:
-    """The parts that an aggregate keeps per group."""
-    return AGGREGATES[aggregate.function].parts(aggregate.arguments, aggregate.condition)
+    """The partials that an aggregate keeps per group."""
+    return AGGREGATES[aggregate.function].partials(aggregate.arguments, aggregate.condition)
 
 
 def final_of(aggregate: Aggregate, merged: Mapping[str, Expr]) -> Expr:
-    """The result of an aggregate over its merged parts, by their names."""
+    """The result of an aggregate over its merged partials, by their names."""
     return AGGREGATES[aggregate.function].final(merged, aggregate.type)

@@ -96,14 +96,14 @@ def _cut(name: str) -> str:
     return f"c_{name}" if name[:1].isdigit() else name
 
 
-def part_name(part: TypedPartial) -> str:
+def partial_name(partial: TypedPartial) -> str:
     """A readable name for a partial: `count_city`, `sum_amount`."""
-    if part.counts:
-        names = [slug(e) for e in _conditions(part.input)]
+    if partial.counts:
+        names = [slug(e) for e in _conditions(partial.input)]
         return _cut("_".join(["count", *names]))
-    if isinstance(part.input, Call) and part.input.function == "pane_bits":
-        return part.name
-    return _cut(f"{part.name}_{slug(part.about or part.input)}")
+    if isinstance(partial.input, Call) and partial.input.function == "pane_bits":
+        return partial.name
+    return _cut(f"{partial.name}_{slug(partial.about or partial.input)}")
 
 
 def _conditions(expression: Expr) -> Iterator[Expr]:
@@ -119,11 +119,11 @@ def _conditions(expression: Expr) -> Iterator[Expr]:
 
 @dataclass(frozen=True)
 class Kept:
-    """A column of cells other than a key, with its expression. `part` is None for a column of a row view."""
+    """A column of cells other than a key, with its expression. `partial` is None for a column of a row view."""
 
     name: str
     expression: Expr
-    part: TypedPartial | None
+    partial: TypedPartial | None
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def shared_leaf(identity: Identity, kept: Sequence[Expr | TypedPartial]) -> Leaf
 
 
 def _by_column(leaf: Leaf, retained: Retained) -> tuple[str, int]:
-    columns = {e: name for name, e in leaf.keys} | {k.expression: k.name for k in leaf.kept if k.part is None}
+    columns = {e: name for name, e in leaf.keys} | {k.expression: k.name for k in leaf.kept if k.partial is None}
     if retained.time not in columns:
         way_out = "Show and name it as it is, for example o.ts or date_trunc('day', o.ts), or leave retain out."
         raise Wrong(retained.time.place, "retain needs a time that is a column of the cells", way_out)
@@ -258,7 +258,7 @@ def _group_leaf(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kep
             raise Wrong(key.place, "a key cannot be BINARY", "Take hex(…) of it.")
     names = Names()
     keys = tuple((names.give(slug(e)), e) for e in group)
-    columns = tuple(Kept(names.give(part_name(p)), p.input, p) for p in sorted(kept, key=_sort_key))
+    columns = tuple(Kept(names.give(partial_name(p)), p.input, p) for p in sorted(kept, key=_sort_key))
     return Leaf(source_name(stream.source), stream.generators, "aggregate", where, keys, columns)
 
 
@@ -281,9 +281,12 @@ def _sub_keys(block: Select) -> set[Expr]:
     return {*block.keeping.sub_keys, *undecided} - set(block.group or ()).difference(block.keeping.sub_keys)
 
 
-def _sort_key(part: TypedPartial) -> tuple[str, ...]:
-    """The sort key of a part among the columns: its text, because versions depend on their order."""
-    return (part.name, *(spark(e) for e in (part.input, *part.order, part.other, part.when) if e is not None))
+def _sort_key(partial: TypedPartial) -> tuple[str, ...]:
+    """The sort key of a partial among the columns: its text, because versions depend on their order."""
+    return (
+        partial.name,
+        *(spark(e) for e in (partial.input, *partial.order, partial.other, partial.when) if e is not None),
+    )
 
 
 def _with_position(generator: Generator) -> Generator:

@@ -137,13 +137,13 @@ def _column_expression(relation: Relation | None, alias: str, column: str) -> Ex
 
 
 def merged_to_groups(
-    relation: Relation, cells: str, keys: Sequence[Output], parts: PartialColumns, where: Expr | None
+    relation: Relation, cells: str, keys: Sequence[Output], partials: PartialColumns, where: Expr | None
 ) -> Select:
     """Merges finer cells to groups by fewer keys, or by expressions over the keys.
 
     cells: the cells' alias in the relation. If this joins them, a cell is merged once for each row that it joins.
     """
-    return replace(_merged(keys, parts, relation, cells), where=where)
+    return replace(_merged(keys, partials, relation, cells), where=where)
 
 
 def hopped(
@@ -152,7 +152,7 @@ def hopped(
     keys: Sequence[str],
     start: str,
     window: Call,
-    parts: PartialColumns,
+    partials: PartialColumns,
     where: Expr | None = None,
 ) -> Query:
     """Merges panes to hopping windows. `start`: the column with the start of a pane or of a block.
@@ -163,8 +163,8 @@ def hopped(
     types, bits = dict(panes.columns), tuple(seen(window))
     outputs = [Output(windows.keys[0], Field(HOP, windows.keys, TIMESTAMP))]
     outputs += [Output(name, Field(PANE, (name,), types[name])) for name in keys if name != start]
-    words = tuple(name for bit in bits for name, part in parts if part == bit)
-    merging = [(name, part) for name, part in parts if part not in bits]
+    words = tuple(name for bit in bits for name, partial in partials if partial == bit)
+    merging = [(name, partial) for name, partial in partials if partial not in bits]
     merged_ = _merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE)
     listed, rest = merged_.outputs[0].expression, merged_.outputs[1:]
     readable, unknown = _readable(listed, hops_of(window)), Constant(None, TIMESTAMP)
@@ -189,23 +189,25 @@ def _readable(listed: Expr, window: Hops) -> Expr:
     return Call("and", (compared(">=", first.isoformat(" ")), compared("<=", LAST_TIME)), BOOLEAN)
 
 
-def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: PartialColumns) -> Select:
+def sessions(
+    panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, partials: PartialColumns
+) -> Select:
     """Merges panes to sessions. `within`: the keys whose groups have separate sessions, a part of all keys."""
     types = dict(panes.columns)
-    first, last = (next(name for name, part in parts if part == end) for end in ends(session))
+    first, last = (next(name for name, partial in partials if partial == end) for end in ends(session))
     gap = session.arguments[1]
     length = int(gap.value or 0) if isinstance(gap, Constant) else 0
     grouped = [Output(name, Field(PANE, (name,), types[name])) for name in keys]
     grouped.append(Output(SESSION_START, Field(PANE, (SESSION_START,), TIMESTAMP)))
-    merged_ = _merged(grouped, parts, Sessions(panes, tuple(within), first, last, length), PANE)
+    merged_ = _merged(grouped, partials, Sessions(panes, tuple(within), first, last, length), PANE)
     until = Aggregate("max", (Field(PANE, (last,), TIMESTAMP),), None, False, TIMESTAMP)
     end = Output(SESSION_END, Call("window_end", (until, Constant(str(length), BIGINT)), TIMESTAMP))
     return replace(merged_, outputs=(*merged_.outputs, end))
 
 
-def _merged(keys: Sequence[Output], parts: PartialColumns, relation: Relation, alias: str) -> Select:
-    columns: dict[TypedPartial, Expr] = {part: Field(alias, (name,), part.type) for name, part in parts}
-    outputs = (Output(name, merged(part, columns)) for name, part in parts)
+def _merged(keys: Sequence[Output], partials: PartialColumns, relation: Relation, alias: str) -> Select:
+    columns: dict[TypedPartial, Expr] = {partial: Field(alias, (name,), partial.type) for name, partial in partials}
+    outputs = (Output(name, merged(partial, columns)) for name, partial in partials)
     return Select((*keys, *outputs), relation, group=tuple(o.expression for o in keys))
 
 
@@ -220,7 +222,7 @@ MOST_RECORDS = 2**48
 def cell_relation(leaf: Leaf, table: int) -> Cells:
     """A leaf's cell table as a relation."""
     columns = tuple((name, e.type) for name, e in leaf.keys) + tuple(
-        (k.name, k.part.type if k.part else k.expression.type) for k in leaf.kept
+        (k.name, k.partial.type if k.partial else k.expression.type) for k in leaf.kept
     )
     one = leaf.kind == "aggregate" and not leaf.keys
     return Cells(table, CELL, columns, tuple(name for name, _ in leaf.keys), one)
@@ -273,7 +275,7 @@ class _Counting:
 def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], counting: _Counting) -> Callable[[Expr], Expr | None]:
     """Returns the rewriting of expressions to columns of cells."""
     merged: dict[TypedPartial | Expr, Field] = {
-        (k.part or k.expression): Field(CELL, (k.name,), k.part.type if k.part else k.expression.type)
+        (k.partial or k.expression): Field(CELL, (k.name,), k.partial.type if k.partial else k.expression.type)
         for k in leaf.kept
     }
 
@@ -303,9 +305,9 @@ def _assembled(
     if not is_aggregated(block) or (window is None and not undecided and group == kept_by(block)):
         return cells, {}
     names = {e: name for name, e in leaf.keys}
-    parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]
+    partials = [(k.name, k.partial) for k in leaf.kept if k.partial is not None]
     if window is None:
-        return _in_groups(block, group, cells, names, parts)
+        return _in_groups(block, group, cells, names, partials)
     _refuse_in_windows(block, group, window)
     start = names[pane_key(window, block)]
     keys = [start if key == window else names[key] for key in group]
@@ -315,10 +317,10 @@ def _assembled(
             window: Field(CELL, windows.keys, TIMESTAMP),
             beyond(window): Field(CELL, (BEYOND,), TIMESTAMP),
         }
-        return Nested(hopped(cells, windows, keys, start, window, parts, held), CELL), key
+        return Nested(hopped(cells, windows, keys, start, window, partials, held), CELL), key
     others, of = [name for name in keys if name != start], block.keeping.sessions_of
     within = others if of is None else [names[key] for key in of if key != window]
-    put = Nested(sessions(cells, others, within, window, parts), CELL)
+    put = Nested(sessions(cells, others, within, window, partials), CELL)
     return put, {bound: Field(CELL, (bound.function,), TIMESTAMP) for bound in bounds(window)}
 
 
@@ -327,7 +329,7 @@ def _in_groups(
     group: Sequence[Expr],
     cells: Cells,
     names: Mapping[Expr, str],
-    parts: Sequence[tuple[str, TypedPartial]],
+    partials: Sequence[tuple[str, TypedPartial]],
 ) -> tuple[Nested, dict[Expr, Expr]]:
     """Cells of finer keys merged to groups, and the columns that replace subqueries in GROUP BY."""
     join = block.keeping.join
@@ -337,7 +339,7 @@ def _in_groups(
     where = None if condition is None else _on_cells(condition, names, CELL)
     relation = cells if join is None else _joined_cells(join.relation, cells, names)
     answers: dict[Expr, Expr] = {key: Field(CELL, (name,), key.type) for key, name in asked.items()}
-    return Nested(merged_to_groups(relation, CELL, over, parts, where), CELL), answers
+    return Nested(merged_to_groups(relation, CELL, over, partials, where), CELL), answers
 
 
 def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> None:

@@ -107,7 +107,7 @@ def cell_table(leaf: Leaf, name: str, longest: int) -> CellTable:
     Text keys of more than `longest` bytes are shortened.
     """
     keys = tuple(_column(key, e.type) for key, e in leaf.keys)
-    columns = {kept.part: postgres_name(kept.name) for kept in leaf.kept if kept.part is not None}
+    columns = {kept.partial: postgres_name(kept.name) for kept in leaf.kept if kept.partial is not None}
     partials = tuple(_partial(kept, columns) for kept in leaf.kept)
     since, longer = leaf.retained or ("", 0)
     return CellTable(
@@ -147,14 +147,14 @@ def _column(name: str, kind: Type) -> Column:
 
 
 def _partial(kept: Kept, columns: Mapping[TypedPartial, str]) -> Partial:
-    if kept.part is None:
+    if kept.partial is None:
         return Partial(_column(kept.name, kept.expression.type), "keep")
-    return Partial(_column(kept.name, kept.part.type), kept.part.merge, _noise(kept.part, columns))
+    return Partial(_column(kept.name, kept.partial.type), kept.partial.merge, _noise(kept.partial, columns))
 
 
-def _noise(part: TypedPartial, columns: Mapping[TypedPartial, str]) -> str:
+def _noise(partial: TypedPartial, columns: Mapping[TypedPartial, str]) -> str:
     """SQL of the size of the numbers whose rounding may make up a partial, or an empty text if that is its size."""
-    noise = MERGES[part.merge].noise
+    noise = MERGES[partial.merge].noise
     if noise is None:
         return ""
 
@@ -162,48 +162,48 @@ def _noise(part: TypedPartial, columns: Mapping[TypedPartial, str]) -> str:
         """The column of the squared deviations from a mean."""
         return next((columns[other] for other in columns if other.merged_with[1:] == (mean, mean)), "0")
 
-    merged = (*part.by, part)
+    merged = (*partial.by, partial)
     return noise([columns[mean] for mean in merged], [spread(mean) for mean in merged])
 
 
 def _input(kept: Kept) -> Input:
-    part = kept.part
-    if part is None:
+    partial = kept.partial
+    if partial is None:
         kind = kept.expression.type
         return Input(storable(kept.expression), kind.staged)
-    if part.counts:
-        always = isinstance(part.input, Constant) and part.input.value == "true"
-        return Input("1L" if always else f"CASE WHEN {spark(part.input)} THEN 1L ELSE 0L END", "BIGINT")
-    if part.order:
-        return _ordered_input(part)
-    if part.other is not None:
-        pair = f"named_struct('x', {spark(part.input)}, 'y', {spark(part.other)})"
-        return Input(_if_counted(pair, part), part.type.spark, "STRUCT<x: DOUBLE, y: DOUBLE>")
-    return Input(storable(part.input), part.input.type.staged)
+    if partial.counts:
+        always = isinstance(partial.input, Constant) and partial.input.value == "true"
+        return Input("1L" if always else f"CASE WHEN {spark(partial.input)} THEN 1L ELSE 0L END", "BIGINT")
+    if partial.order:
+        return _ordered_input(partial)
+    if partial.other is not None:
+        pair = f"named_struct('x', {spark(partial.input)}, 'y', {spark(partial.other)})"
+        return Input(_if_counted(pair, partial), partial.type.spark, "STRUCT<x: DOUBLE, y: DOUBLE>")
+    return Input(storable(partial.input), partial.input.type.staged)
 
 
-def _ordered_input(part: TypedPartial) -> Input:
-    value, kind = storable(part.input), part.type.staged
-    if part.type.integral:
+def _ordered_input(partial: TypedPartial) -> Input:
+    value, kind = storable(partial.input), partial.type.staged
+    if partial.type.integral:
         value, kind = f"CAST({value} AS BIGINT)", BIGINT.spark
-    order, types = _order(part), ", ".join(f"o{n}: {e.type.spark}" for n, e in enumerate(part.order))
-    text = _if_counted(f"named_struct('v', {value}, 'o', {order})", part)
+    order, types = _order(partial), ", ".join(f"o{n}: {e.type.spark}" for n, e in enumerate(partial.order))
+    text = _if_counted(f"named_struct('v', {value}, 'o', {order})", partial)
     return Input(text, kind, f"STRUCT<v: {kind}, o: STRUCT<{types}>>")
 
 
-def _if_counted(text: str, part: TypedPartial) -> str:
+def _if_counted(text: str, partial: TypedPartial) -> str:
     """The text, or NULL for a record that the partial does not count."""
-    return text if part.when is None else f"CASE WHEN {spark(part.when)} THEN {text} END"
+    return text if partial.when is None else f"CASE WHEN {spark(partial.when)} THEN {text} END"
 
 
-def _order(part: TypedPartial) -> str:
-    fields = ", ".join(f"'o{n}', {storable(e)}" for n, e in enumerate(part.order))
+def _order(partial: TypedPartial) -> str:
+    fields = ", ".join(f"'o{n}', {storable(e)}" for n, e in enumerate(partial.order))
     return f"named_struct({fields})"
 
 
 def _partial_text(leaf: Leaf, longest: int) -> str:
     named = [(text, key) for text, (key, _) in zip(_keys(leaf, longest), leaf.keys, strict=True)]
-    named += [(_merged(kept.part) if kept.part else storable(kept.expression), kept.name) for kept in leaf.kept]
+    named += [(_merged(kept.partial) if kept.partial else storable(kept.expression), kept.name) for kept in leaf.kept]
     columns = ",\n".join("  " + (text if text == spark_name(n) else f"{text} AS {spark_name(n)}") for text, n in named)
     lines = [f"SELECT\n{columns}" if columns else "SELECT 1 AS one", f"FROM {spark_name(leaf.source)}"]
     lines += _lateral_views(leaf)
@@ -284,21 +284,21 @@ def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
     )
 
 
-def _merged(part: TypedPartial) -> str:
+def _merged(partial: TypedPartial) -> str:
     """Spark SQL of a partial over the records of a group."""
-    if part.counts:
-        always = isinstance(part.input, Constant) and part.input.value == "true"
-        return "count(*)" if always else f"count_if({spark(part.input)})"
-    return MERGES[part.merge].spark(*_values(part))
+    if partial.counts:
+        always = isinstance(partial.input, Constant) and partial.input.value == "true"
+        return "count(*)" if always else f"count_if({spark(partial.input)})"
+    return MERGES[partial.merge].spark(*_values(partial))
 
 
-def _values(part: TypedPartial) -> list[str]:
+def _values(partial: TypedPartial) -> list[str]:
     """The inputs of a partial: a value, a value and its order, or two values."""
-    if part.order:
-        return [storable(part.input), _if_counted(_order(part), part)]
-    if part.other is not None:
-        return [_if_counted(spark(value), part) for value in (part.input, part.other)]
-    return [storable(part.input)]
+    if partial.order:
+        return [storable(partial.input), _if_counted(_order(partial), partial)]
+    if partial.other is not None:
+        return [_if_counted(spark(value), partial) for value in (partial.input, partial.other)]
+    return [storable(partial.input)]
 
 
 def _cells_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, ...]) -> str:
@@ -309,8 +309,8 @@ def _cells_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
         never_null = " NOT NULL" if (key.name, expression.type) in RECORD_KEYS else ""
         columns.append(f"{postgres_name(key.name)} {expression.type.stored}{never_null}")
     for partial, kept in zip(partials, leaf.kept, strict=True):
-        kind = kept.part.type if kept.part else kept.expression.type
-        never_null = " NOT NULL" if kept.part and kept.part.counts else ""
+        kind = kept.partial.type if kept.partial else kept.expression.type
+        never_null = " NOT NULL" if kept.partial and kept.partial.counts else ""
         columns.append(f"{postgres_name(partial.column.name)} {kind.stored}{never_null}")
     unique = ", ".join(postgres_name(k.name) for k in keys) or ONLY
     columns.append(f"UNIQUE NULLS NOT DISTINCT ({unique})")
@@ -336,13 +336,16 @@ def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
         lines[-1] += " NOTHING"
         return "\n".join(lines)
     lines[-1] += " UPDATE SET"
-    columns = {k.part: name for k, name in zip(leaf.kept, kept, strict=True) if k.part is not None}
-    sets = ["touched = excluded.touched", *(f"{name} = {_folded(part, columns)}" for part, name in columns.items())]
+    columns = {k.partial: name for k, name in zip(leaf.kept, kept, strict=True) if k.partial is not None}
+    sets = [
+        "touched = excluded.touched",
+        *(f"{name} = {_folded(partial, columns)}" for partial, name in columns.items()),
+    ]
     lines.append(",\n".join(f"  {s}" for s in sets))
     return "\n".join(lines)
 
 
-def _folded(part: TypedPartial, columns: Mapping[TypedPartial, str]) -> str:
+def _folded(partial: TypedPartial, columns: Mapping[TypedPartial, str]) -> str:
     """SQL that merges two partials of a group. NULL, the partial of no values, changes nothing."""
-    cell, fresh = ([f"{side}.{columns[other]}" for other in (*part.by, part)] for side in ("cell", "excluded"))
-    return MERGES[part.merge].upsert(cell, fresh, part.type, part.counts)
+    cell, fresh = ([f"{side}.{columns[other]}" for other in (*partial.by, partial)] for side in ("cell", "excluded"))
+    return MERGES[partial.merge].upsert(cell, fresh, partial.type, partial.counts)
