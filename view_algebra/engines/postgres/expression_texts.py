@@ -91,7 +91,7 @@ def filter_clause(condition: Expr | None, writer: Writer) -> str:
     return "" if condition is None else f" FILTER (WHERE {writer.text(condition)})"
 
 
-def over_values(call: OverValues, writer: Writer) -> str:
+def _of_counted_values(call: OverValues, writer: Writer) -> str:
     """An aggregate over values that cells keep one by one, with their counts."""
     row = AGGREGATES[call.function]
     over = row.over if call.times == ONE else row.repeated or row.over
@@ -108,7 +108,7 @@ def _listed(value: str, call: OverValues | Aggregate) -> str:
     return value if call.type.element is None else in_json(value, call.type.element)
 
 
-def _over_rows(call: Aggregate, rows: str, writer: Writer) -> str:
+def _of_plain_rows(call: Aggregate, rows: str, writer: Writer) -> str:
     """An aggregate over values, computed from plain rows."""
     value = typed_text(only(call.condition, call.arguments[0]), writer)
     value = f"({value} {COLLATED})" if call.arguments[0].type == STRING else _listed(value, call)
@@ -158,14 +158,14 @@ def _without_suffix(call: Aggregate, writer: Writer) -> str | None:
     row = AGGREGATES[call.function]
     if row.last is not None:
         return _by_value(call, writer)
-    return None if row.rows is None else _over_rows(call, row.rows, writer)
+    return None if row.rows is None else _of_plain_rows(call, row.rows, writer)
 
 
-def windowed(call: Windowed, writer: Writer) -> tuple[str, int]:
+def _window_function(call: Windowed, writer: Writer) -> tuple[str, int]:
     """A function OVER a window of rows."""
     if call.ignore_nulls:
         return _ignoring_nulls(call, writer), ATOM
-    suffix = _over(call, writer)
+    suffix = _over_clause(call, writer)
     if call.function in AGGREGATES:
         return aggregate(call, suffix, writer)
     arguments = ", ".join(as_text(a, writer) for a in call.arguments)
@@ -185,11 +185,11 @@ def _ignoring_nulls(call: Windowed, writer: Writer) -> str:
         call = replace(call, order=order)
     if call.function in ("lag", "lead"):
         call = replace(call, frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
-    known_value = f"spark.{first}_known({writer.text(value, CAST)}::{value.type.postgres}){_over(call, writer)}"
+    known_value = f"spark.{first}_known({writer.text(value, CAST)}::{value.type.postgres}){_over_clause(call, writer)}"
     return f"coalesce({known_value}, {writer.text(more[1])})" if len(more) > 1 else known_value
 
 
-def _over(call: Windowed, writer: Writer) -> str:
+def _over_clause(call: Windowed, writer: Writer) -> str:
     """The OVER of a window function."""
     parts = []
     if call.partition:
@@ -283,11 +283,11 @@ def _text_and_precedence(value: Expr, writer: Writer) -> tuple[str, int]:
         case Aggregate():
             return aggregate(value, filter_clause(value.condition, writer), writer)
         case OverValues():
-            return over_values(value, writer), ATOM
+            return _of_counted_values(value, writer), ATOM
         case Merged():
             return merged(value, writer)
         case Windowed():
-            return windowed(value, writer)
+            return _window_function(value, writer)
         case NeedsRecords():
             raise AssertionError("the placement leaves no such expression to this writer")
         case Subquery():
