@@ -60,7 +60,7 @@ class Input:
     """A Spark SQL expression over a record, and the Spark type of its value.
 
     struct: the type of `spark`'s value if a partial of `type` combines several: a value `v` and its order `o`, or `x`
-        and `y`. A record that does not count has NULL.
+        and `y`. A record that does not count has NULL
     """
 
     spark: str
@@ -92,7 +92,7 @@ class Source:
         headers) and `log_time`. The result has `kafka_partition`, `kafka_offset`, `kafka_timestamp`, `kafka_key`,
         `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in quarantine),
         `kafka_bad_fields` if bad fields are NULL (which fields, and why), a table's `kafka_log_time` and `changing`,
-        and then the declared columns.
+        and then the declared columns
     format: the format of the records' values
     key_format: the format of Kafka's keys
     ids: Spark SQL of the ids of `records` for a stream with UNIQUE, otherwise empty
@@ -222,7 +222,7 @@ class CellTable:
         NOT DISTINCT
     merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and partials, no
         two rows with equal keys) into `{into}`. `{generation}` is the new value of `touched`. If the view retains,
-        groups before the time `{since}` are dropped.
+        groups before the time `{since}` are dropped
     where: the condition on a record, for `fuse`, or empty for none
     key_inputs: per key, the expression over a record, for `fuse`
     partial_inputs: per partial, the expression over a record, for `fuse`. A count adds up 1 and 0
@@ -273,7 +273,7 @@ class Check:
     counts: the unit of a row of `failing`: a row of the view, a key of it, or the view as a whole
     blocks: true if a failing generation is kept from readers, otherwise the failure is only reported
     failing: Postgres SELECT of the failures. It reads the views to be checked as `analytics.<view>`, and the views that
-        readers see now as `published.<view>`.
+        readers see now as `published.<view>`
     reads: names of the views that it reads as `analytics.<view>`
     """
 
@@ -292,7 +292,7 @@ class View:
     spelled: the author's SELECT as Spark runs it, with every choice spelled out that Spark leaves open, such as the
         order by which a value is the last
     rounded: true if it computes deviations, such as `stddev`. If they are 0, both engines may leave some rounding
-        error.
+        error
     lineage: the origin of each column
     version: fingerprint of the `partial`, `cells` and `merge` texts, or empty for a derived view, which has no cells
     final: Postgres `SELECT` that is the body of the analyst's view. It reads its tables of cells as `cells.<name>` and
@@ -351,11 +351,11 @@ class Fused:
 
     sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included). It gives the columns of
         `staged`, then `newest`, a Kafka timestamp. Bad records among `records` add a row whose first column is 0:
-        `quarantined()` gives them. If `partition` is not empty, there is such a row per Kafka partition.
+        `quarantined()` gives them. If `partition` is not empty, there is such a row per Kafka partition
     in_one_task: the same for a few records in one partition, for which Spark needs no shuffle
     table: the name of the temporary table
     staged: Postgres DDL of the temporary table for the rows of `sql` (every column in COPY's text form). It has no
-        effect if the session has the table, which is named after its columns and emptied by every commit.
+        effect if the session has the table, which is named after its columns and emptied by every commit
     read: per table of cells, by name, the parenthesised Postgres SELECT that reads its keys and partials back from
         `staged`: the `{cells}` of its `merge`
     columns: the columns of `staged`, in order

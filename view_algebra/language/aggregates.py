@@ -79,38 +79,38 @@ class TypedPartial:
 class AggregateFunction:
     """One aggregate.
 
-    accepts: a predicate on argument types.
-    arguments: the fewest and the most.
-    partials: its partials, from its arguments and its FILTER.
-    final: its result over the merged partials, by their names.
-    gives: the type of the result.
+    accepts: a predicate on argument types
+    arguments: the fewest and the most
+    partials: its partials, from its arguments and its FILTER
+    final: its result over the merged partials, by their names
+    gives: the type of the result
     above: Postgres' expression over plain rows, for aggregates of aggregates. `@` marks the place of FILTER and OVER.
-        None if the aggregate needs an order, which rows that are not records lack.
-    once: a repeated value changes nothing, so DISTINCT does not matter.
+        None if the aggregate needs an order, which rows that are not records lack
+    once: a repeated value changes nothing, so DISTINCT does not matter
     over: for an aggregate that needs every value of a group, Postgres' expression over its values: `{0}` is the value,
-        `{n}` its count, `{1}` the next argument, `{o}` the requested order. `partials` is then empty.
-    repeated: `over` for values that may be repeated by explode(), if `over` itself has no `{n}`.
-    sub_key: the key in place of a value, and the expression whose maximum is kept in place of the count.
-    rows: for an aggregate over values, Postgres' expression over plain rows.
-    synonyms: Spark's other names for it.
-    zero: the result without records is 0, not NULL or an empty list.
-    deviates: the result may consist of rounding errors alone.
-    in_order: it takes the order of events in addition to its own arguments.
-    last: for one that chooses a record's value, even NULL: it is the last by its order, not the first.
-    adds: it adds its values up, doubles in two sums over plain rows.
-    lengths: it also accepts intervals.
-    lambdas: Spark computes it with lambdas, which may not contain a subquery.
-    exactly: the way out, if it is an estimate.
-    counts: it counts records: all of them as `f(*)`, or those with values of any type.
-    conditional: it counts the records for which its argument holds, so NULL counts as false.
-    additive: the results over disjoint sets of records add up.
-    settled: typing settles a result that Spark leaves to the order of rows, in this way.
-    parameter: the meaning of its literal arguments. `shares` may also be an array.
-    within_group: it may be written WITHIN GROUP (ORDER BY x).
-    from_the_top: the way out for WITHIN GROUP (ORDER BY x DESC). Empty if a share may count from the top.
-    whole_partition: OVER takes neither an order nor a frame.
-    default: the text of its omitted argument in Spark's name of a column.
-    instead: the way out per type that it does not accept, with its name as {0}.
+        `{n}` its count, `{1}` the next argument, `{o}` the requested order. `partials` is then empty
+    repeated: `over` for values that may be repeated by explode(), if `over` itself has no `{n}`
+    sub_key: the key in place of a value, and the expression whose maximum is kept in place of the count
+    rows: for an aggregate over values, Postgres' expression over plain rows
+    synonyms: Spark's other names for it
+    zero: the result without records is 0, not NULL or an empty list
+    deviates: the result may consist of rounding errors alone
+    in_order: it takes the order of events in addition to its own arguments
+    last: for one that chooses a record's value, even NULL: it is the last by its order, not the first
+    adds: it adds its values up, doubles in two sums over plain rows
+    lengths: it also accepts intervals
+    lambdas: Spark computes it with lambdas, which may not contain a subquery
+    exactly: the way out, if it is an estimate
+    counts: it counts records: all of them as `f(*)`, or those with values of any type
+    conditional: it counts the records for which its argument holds, so NULL counts as false
+    additive: the results over disjoint sets of records add up
+    settled: typing settles a result that Spark leaves to the order of rows, in this way
+    parameter: the meaning of its literal arguments. `shares` may also be an array
+    within_group: it may be written WITHIN GROUP (ORDER BY x)
+    from_the_top: the way out for WITHIN GROUP (ORDER BY x DESC). Empty if a share may count from the top
+    whole_partition: OVER takes neither an order nor a frame
+    default: the text of its omitted argument in Spark's name of a column
+    instead: the way out per type that it does not accept, with its name as {0}
     """
 
     name: str

@@ -55,11 +55,13 @@ PLACEHOLDER = "__debezium_unavailable_value"
 class Encodings:
     """The encodings of a source's values for which JSON has no type. None: the declaration does not say.
 
-    changes: a record is a Debezium change event, whose schema, if it has one, takes precedence.
-    envelope: its columns are those of the envelope (`op`, `after`, …), not of the row.
-    epoch: the unit of numbers. times, decimals, binaries: the connector's modes. placeholder: the text in place of a
-    value that a change left unchanged. schemas: a record may be the `payload` next to its `schema`, Kafka Connect's
-    default. The schema takes precedence. framed: each value follows the frame of a schema registry.
+    changes: a record is a Debezium change event, whose schema, if it has one, takes precedence
+    envelope: its columns are those of the envelope (`op`, `after`, …), not of the row
+    epoch: the unit of numbers that are times
+    times, decimals, binaries: the connector's modes
+    placeholder: the text in place of a value that a change left unchanged
+    schemas: a record may be the `payload` next to its `schema`, Kafka Connect's default. The schema takes precedence
+    framed: each value follows the frame of a schema registry
     """
 
     changes: bool = False

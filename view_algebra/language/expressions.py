@@ -33,8 +33,9 @@ class Constant:
 class Field:
     """A column of a relation in FROM, or a field inside a nested column of it.
 
-    bound: the greatest absolute value that it can take, if known. A count of records stays far below 2^63.
-    outer: it is a column of the block that encloses its subquery. of: the type that has it as a field.
+    bound: the greatest absolute value that it can take, if known. A count of records stays far below 2^63
+    outer: it is a column of the block that encloses its subquery
+    of: the type that has it as a field
     """
 
     relation: str
@@ -50,7 +51,7 @@ class Field:
 class Call:
     """A scalar function or operator over typed arguments. The type of a `cast` is its target.
 
-    implicit: Spark inserts this cast itself, so the Spark text does not need it.
+    implicit: Spark inserts this cast itself, so the Spark text does not need it
     """
 
     function: str
@@ -120,7 +121,7 @@ class Windowed:
 class Subquery:
     """A query used as a value, or in EXISTS or IN.
 
-    correlated: it names columns of the enclosing block, which are parts of the expression to that block.
+    correlated: it names columns of the enclosing block, which are parts of the expression to that block
     """
 
     kind: Choice["scalar", "exists", "in"]
@@ -133,9 +134,11 @@ class Subquery:
 
 @dataclass(frozen=True)
 class OverValues:
-    """An aggregate over the values of a group that cells keep one by one. `times`: the count of each value.
+    """An aggregate over the values of a group that cells keep one by one.
 
-    order: their sort keys, if these are not the value itself. literals: the further arguments.
+    times: the count of each value
+    order: their sort keys, if these are not the value itself
+    literals: the further arguments
     """
 
     function: str
@@ -182,8 +185,8 @@ class Output:
 class Generator:
     """LATERAL VIEW [OUTER] explode(…): a row for each element of an array or entry of a map.
 
-    columns: the position, if `positions`, then the element, or key and value.
-    fields: the columns are the fields of its elements, as in inline().
+    columns: the position, if `positions`, then the element, or key and value
+    fields: the columns are the fields of its elements, as in inline()
     """
 
     argument: Expr
@@ -199,7 +202,7 @@ class Generator:
 class Retained:
     """The retention of a stream in a view that retains: records whose `time` is not before a certain time keep cells.
 
-    longer: the microseconds for which they are kept beyond that.
+    longer: the microseconds for which they are kept beyond that
     """
 
     time: Expr
@@ -282,7 +285,7 @@ class Joined:
 class Hopped:
     """Panes, once for every window that contains them. `pane` is the column of their start.
 
-    words: for cells of blocks, the columns with bits for the panes in which a group has records.
+    words: for cells of blocks, the columns with bits for the panes in which a group has records
     """
 
     panes: Cells
@@ -296,8 +299,10 @@ class Hopped:
 class Sessions:
     """Panes with the start of their session.
 
-    within: the columns of the group. first, last: the columns with the times of a pane's first record and of its last,
-    or of the end that this sets. `gap`: µs from `last` to the end.
+    within: the columns of the group
+    first: the column with the time of a pane's first record
+    last: the column with the time of its last record, or of the end that this record sets
+    gap: microseconds from `last` to the end
     """
 
     panes: Cells
@@ -321,7 +326,8 @@ Relation = Stream | AboveCells
 class CellJoin:
     """The join of a block's cells when they are read, before they are merged to its groups.
 
-    relation: the join, including the source. where: the condition on the joined rows.
+    relation: the join, including the source
+    where: the condition on the joined rows
     """
 
     relation: Relation
@@ -332,9 +338,11 @@ class CellJoin:
 class Keeping:
     """The split's decisions about the cells of a block over a source, besides its GROUP BY.
 
-    finest: the keys of its cells, if they are finer than its groups. sessions_of: the keys that have separate sessions,
-    if the block groups by more keys. sub_keys: the keys that distinguish finer groups within a group.
-    undecided: the conditions of its WHERE that a record alone does not decide. join: its join.
+    finest: the keys of its cells, if they are finer than its groups
+    sessions_of: the keys that have separate sessions, if the block groups by more keys
+    sub_keys: the keys that distinguish finer groups within a group
+    undecided: the conditions of its WHERE that a record alone does not decide
+    join: its join
     """
 
     finest: tuple[Expr, ...] | None = None
@@ -352,9 +360,9 @@ PLAINLY = Keeping()
 class Select:
     """One SELECT block. `group` is None for a block without groups, and () for one group of all rows.
 
-    relation: the FROM, or None without one, which makes one row.
-    keeping: the decisions about its cells, if it is a block over a source.
-    syntax: the syntax tree that it was read from.
+    relation: the FROM, or None without one, which makes one row
+    keeping: the decisions about its cells, if it is a block over a source
+    syntax: the syntax tree that it was read from
     """
 
     outputs: tuple[Output, ...]

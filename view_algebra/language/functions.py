@@ -94,14 +94,14 @@ class Function:
     """One overload of a function.
 
     takes: a kind per argument, from KINDS or a type's name in lower case. A last kind that ends in `*` repeats any
-        number of times. One that ends in `?` may be missing.
+        number of times. One that ends in `?` may be missing
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{inside}` for them
         as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
-        only.
-    why: the reason, for the author, that it only works below.
+        only
+    why: the reason, for the author, that it only works below
     below: Spark's expression where calling the function itself could raise: no value may stop a stream, or end the
-        SELECT that `lamina check` runs.
-    above_only: it only works above, because a record could ask for too much.
+        SELECT that `lamina check` runs
+    above_only: it only works above, because a record could ask for too much
     """
 
     name: str

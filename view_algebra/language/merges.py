@@ -23,16 +23,16 @@ Columns = Sequence[str]
 class MergeRow:
     """One merge.
 
-    spark: the aggregate over a group's records, of the values that `slot` names (of one value if it is empty).
-    slot: the fields of the struct that holds a partial of several values in a micro-batch's slot.
-    slot_gives: the Spark type of a merged slot, by the type of the slot.
+    spark: the aggregate over a group's records, of the values that `slot` names (of one value if it is empty)
+    slot: the fields of the struct that holds a partial of several values in a micro-batch's slot
+    slot_gives: the Spark type of a merged slot, by the type of the slot
     upsert: Postgres' expression that merges the columns of a fresh cell into those of the existing cell, for the
-        partial's type. The last argument is True for a count, which is never NULL.
-    above: Postgres' aggregate over cells, or None if it is the aggregate of the same name over plain rows.
+        partial's type. The last argument is True for a count, which is never NULL
+    above: Postgres' aggregate over cells, or None if it is the aggregate of the same name over plain rows
     noise: Postgres' expression over a cell for the size of the numbers whose rounding may make up the partial, from its
-        columns and, for each, the column of the squared deviations from it. None if the partial is of that size.
+        columns and, for each, the column of the squared deviations from it. None if the partial is of that size
     inverse: the expression that removes a fresh cell's records from the existing cell, down to the last value, which a
-        separate count detects, or None if the partial does not allow this.
+        separate count detects, or None if the partial does not allow this
     """
 
     name: Merge

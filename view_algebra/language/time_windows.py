@@ -28,7 +28,7 @@ SESSION_START, SESSION_END, BEGINS = "session_start", "session_end", "begins"
 class Hops:
     """Windows `size` long, one every `slide`, one of them `offset` after the epoch. All are in microseconds.
 
-    by_end: True if they are listed by their ends.
+    by_end: True if they are listed by their ends
     """
 
     size: int

@@ -88,9 +88,15 @@ class Changes:
     """The changes of a table in SQL.
 
     An update that moves a row to another key is two simultaneous changes: the old key's row is deleted, and the new
-    key's row appears. deleted: the condition that a change deletes its row. place: the order of simultaneous changes.
-    moved: the columns of the key, if a row may leave it. where: the WHERE that drops records that are not about one
-    row. order, valid_from: the columns whose first known time decides the newest change, and the start of its validity.
+    key's row appears.
+
+    from_: the FROM that gives a row per change
+    deleted: the condition that a change deletes its row
+    place: the order of simultaneous changes
+    moved: the columns of the key, if a row may leave it
+    where: the WHERE that drops records that are not about one row
+    order: the columns whose first known time decides the newest change
+    valid_from: the columns whose first known time is the start of its validity
     """
 
     from_: str
