@@ -9,18 +9,20 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from serving_layer.postgres.phases import PHASES
+from serving_layer.promise import progress, quarantine
+from serving_layer.promise.progress import RecordedQuery
 
 REASONS = 20
 """Newest reasons for quarantine that are shown."""
 
-_GENERATIONS = text("""
+_PROOF_OF_GENERATION = "SELECT * FROM lamina.proof WHERE generation = g.id ORDER BY proved_at DESC LIMIT 1"
+
+_GENERATIONS = text(f"""
 SELECT g.id, g.version, g.state, p.generation IS NOT NULL AS published, g.rebuild, g.opened_at, g.live_at, g.shown_at,
        g.retired_at, f.cells AS compared, f.differing, f.against, f.proved_at
 FROM lamina.generation AS g
 LEFT JOIN lamina.publication AS p ON p.generation = g.id
-LEFT JOIN LATERAL (
-  SELECT * FROM lamina.proof WHERE generation = g.id ORDER BY proved_at DESC LIMIT 1
-) AS f ON true
+LEFT JOIN LATERAL ({_PROOF_OF_GENERATION}) AS f ON true
 WHERE g.view = :view
 ORDER BY g.id DESC LIMIT :most
 """)
@@ -37,12 +39,6 @@ _REASONS = text("""
 SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source ORDER BY last DESC LIMIT :most
 """)
 
-_SOURCE = text("""
-SELECT q.duplicates, q.conflicts, q.writer, q.stopped,
-       (SELECT coalesce(sum(b.records), 0) FROM lamina.bad_count AS b WHERE b.source = q.name) AS bad
-FROM lamina.query AS q WHERE q.name = :source
-""")
-
 _MINUTES = text("""
 SELECT extract(epoch FROM clock_timestamp() - minute)::float8 AS ago, m.*
 FROM lamina.micro_batch_seconds AS m
@@ -50,15 +46,12 @@ WHERE query = :source AND minute > clock_timestamp() - interval '1 hour'
 ORDER BY minute
 """)
 
-_STEPS = text("""
+_STEPS = text(f"""
 SELECT h.at, h.query, h.partitions, h.first, h.next, h.view, h.generation, g.rebuild, r.leap, f.cells, f.differing
 FROM lamina.history AS h
 LEFT JOIN lamina.generation AS g ON g.id = h.generation
 LEFT JOIN lamina.rebuild AS r ON r.id = g.rebuild
-LEFT JOIN LATERAL (
-  SELECT cells, differing FROM lamina.proof
-  WHERE h.view IS NOT NULL AND generation = h.generation ORDER BY proved_at DESC LIMIT 1
-) AS f ON true
+LEFT JOIN LATERAL ({_PROOF_OF_GENERATION}) AS f ON h.view IS NOT NULL
 WHERE h.query = ANY (:sources) OR h.view = ANY (:views)
 ORDER BY h.id DESC LIMIT :most
 """)
@@ -146,15 +139,11 @@ class Reason:
 class SourceParticulars:
     """The bookkeeping of one source.
 
-    duplicates: copies of counted records
-    conflicts: copies that come before the counted record and differ from it
+    bad: records that went to quarantine
     minutes: the minutes of the last hour with a micro-batch, oldest first
     """
 
-    duplicates: int
-    conflicts: int
-    writer: str | None
-    stopped: str | None
+    query: RecordedQuery
     bad: int
     partitions: list[Partition]
     reasons: list[Reason]
@@ -180,16 +169,17 @@ def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:
 def source_particulars(connection: Connection, source: str) -> SourceParticulars | None:
     """The particulars of a source in the connection's snapshot, or None if no query has this name."""
     parameters = {"source": source, "most": REASONS}
-    row = connection.execute(_SOURCE, parameters).mappings().one_or_none()
-    if row is None:
+    query = progress.queries(connection).get(source)
+    if query is None:
         return None
+    bad = quarantine.count(connection, source)
     partitions = [Partition(*values) for values in connection.execute(_PARTITIONS, parameters)]
     reasons = [Reason(*values) for values in connection.execute(_REASONS, parameters)]
     minutes = [
         Minute(sums["ago"], sums["micro_batches"], {name: sums[name] / sums["micro_batches"] for name in PHASES})
         for sums in connection.execute(_MINUTES, parameters).mappings()
     ]
-    return SourceParticulars(**row, partitions=partitions, reasons=reasons, minutes=minutes)
+    return SourceParticulars(query, bad, partitions, reasons, minutes)
 
 
 def steps(connection: Connection, sources: Collection[str], views: Collection[str], most: int) -> list[HistoryRow]:
