@@ -132,6 +132,8 @@ def test_an_answer_reports_how_many_records_are_not_counted_yet(here: Here, tmp_
     narrated = here("status").stderr
     assert "1,500 records behind: no speed layer runs" in narrated
     [status] = map(json.loads, here("status", "--json").stdout.splitlines())
+    fields = {"view", "kind", "rows", "generation", "freshness", "provisional", "proof", "fresh_within"}
+    assert {view["view"]: view.keys() for view in status["views"]} == {"hourly": fields, "places": fields}
     [query] = status["queries"]
     assert query["lag"] == 1_500
     assert query["waits_for"].startswith("no speed layer runs")
