@@ -185,7 +185,11 @@ def _phases(minutes: Sequence[Minute]) -> dict[str, Any]:
     stack = stack_of(
         [(minute.ago, minute.means) for minute in minutes], *HOUR, span=3660
     )  # the last minute began up to 3660 s ago
-    return {"micro_batches": count, "phases": {name: of / max(1, count) for name, of in sums.items()}, "stack": stack}
+    return {
+        "micro_batches": count,
+        "phases": {name: seconds / max(1, count) for name, seconds in sums.items()},
+        "stack": stack,
+    }
 
 
 def _newest(view: View) -> str:

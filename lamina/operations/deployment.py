@@ -48,11 +48,13 @@ have a seventieth, and a rebuild of minutes would take hours next to other work.
 
 @dataclass
 class Deployment:
-    """Kafka, Postgres, Spark and the master log of one set of settings. `tell` takes lines of narration.
+    """Kafka, Postgres, Spark and the master log of one set of settings.
 
-    A `lent` Spark session is used in place of its own, and stays open when the deployment is closed. `one_command`
-    means that an own session computes for one command only. `nice` is its niceness (`session` in
-    `lamina/spark/spark_session.py`).
+    tell: takes lines of narration
+    at: takes the name of each place that a rebuild or a micro-batch reaches
+    lent: a Spark session used in place of its own. It stays open when the deployment is closed
+    one_command: its own session computes for one command only
+    nice: the niceness of its own session
     """
 
     settings: Settings

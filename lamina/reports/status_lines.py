@@ -176,15 +176,15 @@ def _rebuild(last: Mapping[str, Any]) -> str:
     return f"rebuild {last['id']}: {last['state']}, last step {last['step']}{reason}" + (f" ({times})" if times else "")
 
 
-def _in_thread(what: Callable[[], T]) -> Callable[[], T]:
-    """Runs `what` in a thread that no exit waits for. The returned function waits for the value, or raises the thread's
-    error.
+def _in_thread(work: Callable[[], T]) -> Callable[[], T]:
+    """Does the work in a thread that no exit waits for. The returned function waits for the value, and raises the
+    thread's error.
     """
     future: Future[T] = Future()
 
     def run() -> None:
         try:
-            future.set_result(what())
+            future.set_result(work())
         except BaseException as error:  # noqa: BLE001 (raised again by the returned function)
             future.set_exception(error)
 

@@ -61,7 +61,7 @@ def renew(database: Database) -> None:
     """Builds the declared indexes of every loaded table of cells, and drops those that are no longer declared.
 
     If a transaction stays open for longer than `LONGEST_WAIT`, the rest is logged and left to the next call. Until then
-    `alarms` reports it.
+    an alarm reports it (`monitoring/deployment_alarms.py`).
     """
     with database.begin() as connection:
         todo = list(_todo(connection))
