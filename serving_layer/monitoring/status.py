@@ -113,13 +113,13 @@ def status(
     """
     problems = alarms.of_queries(connection, topics, thresholds)
     published = lookup.published(connection)
-    live = {opened.id: opened for opened in lookup.find(connection, generation.c.dropped_at.is_(None))}
+    existing = {opened.id: opened for opened in lookup.find(connection, generation.c.dropped_at.is_(None))}
     last = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).mappings().one_or_none()
     return Status(
-        views=_views(connection, {name: live[id] for name, id in published.items() if id in live}),
+        views=_views(connection, {name: existing[id] for name, id in published.items() if id in existing}),
         queries=_queries(connection, topics, problems, starting=starting),
         generations=[
-            GenerationStatus(one.view, id, one.state, published.get(one.view) == id) for id, one in live.items()
+            GenerationStatus(one.view, id, one.state, published.get(one.view) == id) for id, one in existing.items()
         ],
         rebuild=dict(last) if last else None,
         alarms=[*alarms.with_names(problems), *alarms.of_the_deployment(connection, thresholds)],
