@@ -35,7 +35,7 @@ class UnreadRange:
 
 
 @dataclass(frozen=True)
-class LeapRecords:
+class GatheredRecords:
     """Bad records, and ids by query.
 
     replaced: topics whose bad records replace those already kept
@@ -48,7 +48,7 @@ class LeapRecords:
 
 def gather(
     database: Database, log: Callable[[], MasterLog], unread: Sequence[UnreadRange], replaced: Collection[str]
-) -> LeapRecords:
+) -> GatheredRecords:
     """Reads bad records and ids from the log.
 
     replaced: topics with quarantined records that Kafka may have lost
@@ -58,7 +58,7 @@ def gather(
         since = records.start if records.source.topic in replaced else records.reached
         below = log().records_below(records.source, records.cut, since=since)
         bad.append(quarantine.bad_among(below, records.source))
-    return LeapRecords(bad, _ids(database, log, unread), replaced)
+    return GatheredRecords(bad, _ids(database, log, unread), replaced)
 
 
 def _ids(database: Database, log: Callable[[], MasterLog], unread: Sequence[UnreadRange]) -> dict[str, IdLookup]:
@@ -73,7 +73,7 @@ def _ids(database: Database, log: Callable[[], MasterLog], unread: Sequence[Unre
     return ids
 
 
-def write(connection: Connection, gathered: LeapRecords) -> None:
+def write(connection: Connection, gathered: GatheredRecords) -> None:
     """Writes the bad records, with their counts, and the ids."""
     for bad in gathered.bad:
         if bad.topic in gathered.replaced:

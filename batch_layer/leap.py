@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batch_layer import failures
-from batch_layer.gathering import LeapRecords, UnreadRange, gather, write
+from batch_layer.gathering import GatheredRecords, UnreadRange, gather, write
 from batch_layer.verdicts import refuse_failed_checks
 from master_log.kafka.brokers import Brokers
 from master_log.kafka.tails import Tails
@@ -50,7 +50,7 @@ class Landing:
     lost: the partitions whose end Kafka has lost
     """
 
-    bad_and_ids: LeapRecords
+    bad_and_ids: GatheredRecords
     to: Mapping[str, tuple[Offsets, Tails]]
     lost: Sequence[TopicPartition]
 
@@ -171,7 +171,7 @@ class Leap:
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
             if run.state is not RebuildState.RUNNING or run.is_handed_over:
-                return Landing(LeapRecords([], {}, ()), {}, [])
+                return Landing(GatheredRecords([], {}, ()), {}, [])
             sources = {name: deployed(connection).sources[name] for name in _queries_of(connection, id)}
             reached = {name: progress.read_with_tails(connection, name) for name in sources}
             starts = {name: progress.starts(connection, [name]) for name in sources}
