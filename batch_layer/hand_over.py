@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from batch_layer import failures
+from batch_layer import rebuild_failures
 from batch_layer.verdicts import held_views
 from serving_layer.catalog import lookup
 from serving_layer.catalog.lookup import Generation
@@ -78,13 +78,13 @@ def _publish(connection: Connection, id: int, released: Sequence[str] | None) ->
     progress.lock(connection, {name for new in lookup.generations_of_rebuild(connection, id) for name in new.queries})
     sealed = lookup.generations_of_rebuild(connection, id)  # read under the lock: an apply may have dropped a view
     if not sealed:
-        raise failures.no_generation(id)
+        raise rebuild_failures.no_generation(id)
     ready = lookup.newer(connection, [new for new in sealed if not new.was_shown])
     releases_all = released is not None and not released
     held = [] if releases_all else held_views(connection, run, ready, released or ())
     new = {new.view: new.id for new in ready if new.view not in held}
     if released is not None and not new:
-        raise failures.nothing_to_release(id)
+        raise rebuild_failures.nothing_to_release(id)
     generations.hand_over(connection, new)
     verdicts = view_checks.results(connection, id)
     view_checks.replace_live(connection, [verdict for verdict in verdicts if not held or verdict.view in new])

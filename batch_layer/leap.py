@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from batch_layer import failures
+from batch_layer import rebuild_failures
 from batch_layer.gathering import GatheredRecords, UnreadRange, gather, write
 from batch_layer.verdicts import refuse_failed_checks
 from master_log.kafka.brokers import Brokers
@@ -156,7 +156,7 @@ class Leap:
             if run.is_handed_over or (new and all(generation.was_shown for generation in new)):
                 return  # the step is being repeated
             if not new and not landing.to:
-                raise failures.no_generation(id)
+                raise rebuild_failures.no_generation(id)
             if released is None:
                 refuse_failed_checks(connection, id, new)
             self._land(connection, id, new, landing)

@@ -17,7 +17,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from batch_layer import compute, failures, new_sources, renewals
+from batch_layer import compute, new_sources, rebuild_failures, renewals
 from batch_layer.archiving import Logs
 from batch_layer.compute import SharedRecords
 from batch_layer.hand_over import HandOver
@@ -123,7 +123,7 @@ class BatchLayer:
                 plan.hand_over(id)
                 self.retire(id, left_out)
         if left_out:
-            raise failures.not_computed(left_out)
+            raise rebuild_failures.not_computed(left_out)
         return proofs
 
     def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
@@ -181,9 +181,9 @@ class BatchLayer:
                 except (*SPARK_ERRORS, Stalled) as error:
                     if run.is_resumable:
                         raise
-                    reasons[new.view] = failures.reason(error)
+                    reasons[new.view] = rebuild_failures.reason(error)
                     if not self._delivery(run).may_leave_views_out or len(reasons) == len(sealed):
-                        raise failures.not_computed(reasons) from error
+                        raise rebuild_failures.not_computed(reasons) from error
                     self.tell(f"{new.view}: Spark cannot compute it, so it is left out and stays as it is")
                     self.database.retrying(partial(generations.retire, ids=[new.id]))
                     shared.forget()  # with Spark's process, if it was ended
@@ -346,7 +346,7 @@ class BatchLayer:
                 state = RebuildState.HELD
             else:
                 state = RebuildState.FAILED if left_out else RebuildState.DONE
-            rebuilds.end(connection, id, state, failures.not_computed(left_out).what if left_out else None)
+            rebuilds.end(connection, id, state, rebuild_failures.not_computed(left_out).what if left_out else None)
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)
@@ -354,13 +354,13 @@ class BatchLayer:
 
     @contextmanager
     def _recording_failure(self, id: int) -> Iterator[None]:
-        """Records why a rebuild fails in the block: see `failures.record`. Ctrl-C also ends Spark."""
+        """Records why a rebuild fails in the block: see `rebuild_failures.record`. Ctrl-C also ends Spark."""
         try:
             yield
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 self.give_up()
-            failures.record(self.database, id, error, self.tell)
+            rebuild_failures.record(self.database, id, error, self.tell)
             raise
 
     def abandon(self, id: int) -> None:
