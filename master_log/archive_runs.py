@@ -27,17 +27,7 @@ from master_log.iceberg import Snapshot, Table
 from master_log.kafka.brokers import Brokers
 from master_log.kafka.tails import ChangedTail, Tails
 from master_log.log import MasterLog, check_reached, check_topic, positions, removed_from
-from master_log.log_table import (
-    HELD,
-    LOST,
-    PARSED_BY,
-    PROPERTIES,
-    RECORD_COLUMNS,
-    REPLACED,
-    START,
-    HeldOffsets,
-    fingerprint,
-)
+from master_log.log_table import HELD, LOST, PARSED_BY, PROPERTIES, RECORD_COLUMNS, REPLACED, START, LogEnd, fingerprint
 from master_log.offsets import Cut, OffsetRange, Offsets, TopicPartition
 from master_log.reading.kafka_reader import kafka_range, unreadable, within, without
 from view_algebra.compiled import Source
@@ -138,7 +128,7 @@ class ArchiveRun:
     def _table(self) -> Table:
         return self.log.table(self.source)
 
-    def _differing(self, held: HeldOffsets) -> list[ChangedTail]:
+    def _differing(self, held: LogEnd) -> list[ChangedTail]:
         return self.brokers.differing(held.offsets, held.tails)
 
     def _lost(self, wanted: OffsetRange) -> OffsetRange:
@@ -147,9 +137,7 @@ class ArchiveRun:
             raise log_refusals.removed_by_retention(self.source, lost)
         return lost
 
-    def _add(
-        self, wanted: OffsetRange, lost: OffsetRange, onto: Snapshot, before: HeldOffsets, after: HeldOffsets
-    ) -> int:
+    def _add(self, wanted: OffsetRange, lost: OffsetRange, onto: Snapshot, before: LogEnd, after: LogEnd) -> int:
         """Publishes the records of a range in one commit on top of a snapshot. Returns their number.
 
         Raises `UnreadableRecord`, and LaminaError if the topic changed while its records were read.
@@ -198,7 +186,7 @@ class ArchiveRun:
         )
         newest = next(self._table.lineage())
         tag = f"replaced_{newest.id}"
-        after = HeldOffsets(newest, ends, self.brokers.tails(ends))
+        after = LogEnd(newest, ends, self.brokers.tails(ends))
         with warehouse_errors(f"{self.source.name}: its log was not cut back"):
             self._table.tag(tag, newest.id)
             self._delete(cut_off, newest, held, after.summary | {REPLACED: log_table.ranges_json(cut_off)})

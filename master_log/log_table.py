@@ -74,7 +74,7 @@ PARSED_BY = "lamina.parsed-by"
 
 
 @dataclass(frozen=True)
-class HeldOffsets:
+class LogEnd:
     """The offsets below which a log has every record since its start, and the known tails below them.
 
     newest: the snapshot that readers see, or None before the first archive run
@@ -114,7 +114,7 @@ def start_of(table: Table) -> Offsets:
     return Offsets.parse(table.properties()[START])
 
 
-def held_in(table: Table, source: Source) -> HeldOffsets:
+def held_in(table: Table, source: Source) -> LogEnd:
     """The state that the newest snapshot with one records. Before the first run, the log holds `start`."""
     newest: Snapshot | None = None
     start = start_of(table)
@@ -124,9 +124,9 @@ def held_in(table: Table, source: Source) -> HeldOffsets:
             stated = Offsets.parse(snapshot.summary[HELD])
             held = stated.updated({at: max(begin, stated.get(at, 0)) for at, begin in start.items()})
             tails = {at: tail for at, tail in _tails(snapshot).items() if stated.get(at) == held.get(at)}
-            return HeldOffsets(newest, held, tails)
+            return LogEnd(newest, held, tails)
     if newest is None:
-        return HeldOffsets(None, start, {})
+        return LogEnd(None, start, {})
     raise no_held_offsets(source, f"No snapshot that {table.name} still keeps carries {HELD}.")
 
 
