@@ -336,7 +336,7 @@ class BatchLayer:
 
         def step(connection: Connection) -> None:
             rebuilds.lock_running(connection, id)
-            sealed = lookup.generations_of_rebuild(connection, id, retired=True)
+            sealed = lookup.all_generations_of_rebuild(connection, id)
             ids = {new.id for new in sealed}  # a person may still hand over one that is held back
             surplus = [old for new in sealed for old in generations.superseded(connection, new.view) if old not in ids]
             generations.retire(connection, surplus)

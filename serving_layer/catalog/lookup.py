@@ -205,10 +205,14 @@ def before_published(connection: Connection, view_name: str) -> tuple[Generation
     return get(connection, now), older[-1]
 
 
-def generations_of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:
-    """The generations that a rebuild has opened. `retired`: includes the retired ones."""
-    still = () if retired else (generation.c.state != GenerationState.RETIRED,)
-    return find(connection, generation.c.rebuild == id, *still)
+def generations_of_rebuild(connection: Connection, id: int) -> list[Generation]:
+    """The generations that a rebuild has opened, except retired ones."""
+    return find(connection, generation.c.rebuild == id, generation.c.state != GenerationState.RETIRED)
+
+
+def all_generations_of_rebuild(connection: Connection, id: int) -> list[Generation]:
+    """The generations that a rebuild has opened, retired ones included."""
+    return find(connection, generation.c.rebuild == id)
 
 
 HELD = """
