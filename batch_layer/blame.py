@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from batch_layer.comparison import Row, compare, exact, shown_columns
-from batch_layer.selects import PastRows, Services, State, work_of
+from batch_layer.selects import PastRows, PastState, Services, work_of
 from batch_layer.stalls import Watching, Work, unwatched
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.catalog import definitions
@@ -176,7 +176,7 @@ def _read(connection: Connection, name: str, key: RowKey, since: datetime) -> _S
     )
 
 
-def _states(snapshot: _Snapshot, name: str) -> tuple[list[State], list[_StateChange]]:
+def _states(snapshot: _Snapshot, name: str) -> tuple[list[PastState], list[_StateChange]]:
     """The states before the first step and after each step, and the steps."""
     below, shown = dict(snapshot.history.begins), dict(snapshot.history.shown)
     states, steps = [_state(snapshot, name, below, shown)], list[_StateChange]()
@@ -206,11 +206,11 @@ def _groups(steps: Iterable[ProgressMove | ViewTurn]) -> list[list[ProgressMove 
     return groups
 
 
-def _state(snapshot: _Snapshot, name: str, below: Mapping[str, Offsets], shown: Mapping[str, ViewTurn]) -> State:
+def _state(snapshot: _Snapshot, name: str, below: Mapping[str, Offsets], shown: Mapping[str, ViewTurn]) -> PastState:
     generations = {view: turn.generation for view, turn in shown.items() if turn.generation is not None}
     since = {view: snapshot.origins[id].since for view, id in generations.items()}
     now = shown.get(name)
-    return State(dict(below), now is not None, None if now is None else now.definition, since)
+    return PastState(dict(below), now is not None, None if now is None else now.definition, since)
 
 
 def _turn(snapshot: _Snapshot, before: ViewTurn | None, after: ViewTurn) -> Turn:
@@ -224,7 +224,9 @@ def _turn(snapshot: _Snapshot, before: ViewTurn | None, after: ViewTurn) -> Turn
 class _Bisection:
     """Searches for the few states whose rows show how each step changed them, and asks for these."""
 
-    def __init__(self, past_rows: PastRows, states: Sequence[State], steps: Sequence[_StateChange], limit: int) -> None:
+    def __init__(
+        self, past_rows: PastRows, states: Sequence[PastState], steps: Sequence[_StateChange], limit: int
+    ) -> None:
         self._past_rows, self._states, self._steps, self._limit = past_rows, states, steps, limit
         self._rows: dict[int, list[Row] | None] = {}
 

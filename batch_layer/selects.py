@@ -89,7 +89,7 @@ def work_of(catalog: Catalog, name: str, starts: Mapping[str, Offsets], below: M
 
 
 @dataclass(frozen=True)
-class State:
+class PastState:
     """Progress by source, and the view as it was then.
 
     shown: False before the view was first read
@@ -122,7 +122,9 @@ class PastRows:
     clock: the value of `now()` at all states, so that only records change rows
     """
 
-    def __init__(self, services: Services, name: str, key: RowKey, states: Sequence[State], clock: datetime) -> None:
+    def __init__(
+        self, services: Services, name: str, key: RowKey, states: Sequence[PastState], clock: datetime
+    ) -> None:
         self._spark, self._log, self._brokers = services.spark(), services.log(), services.brokers
         self._name, self._key, self._states, self._clock = name, key, states, clock
         self._records: dict[tuple[str, str], tuple[DataFrame, DataFrame]] = {}
@@ -193,7 +195,7 @@ class PastRows:
         collected = [rows_of(reduce(lambda whole, part: whole.unionAll(part), some)) for some in by_schema.values()]
         return [(number, tuple(row)) for rows in collected for number, *row in rows]
 
-    def _selected(self, state: State, after: Mapping[str, Offsets] | None = None) -> DataFrame:
+    def _selected(self, state: PastState, after: Mapping[str, Offsets] | None = None) -> DataFrame:
         """The rows of the key by a state's SELECT, from the records below its offsets and `after` others."""
         assert state.definition is not None
         definition = self._definitions[state.definition]
