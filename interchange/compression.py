@@ -16,7 +16,7 @@ _BUFFER = 128 * 1024
 """Bytes unpacked at a time. A damaged file may also lose this many bytes before the damage."""
 
 
-class Damaged(OSError):
+class DamagedFile(OSError):
     """A Zstandard file ends early, or is not one."""
 
 
@@ -64,7 +64,7 @@ class _Zstandard(io.RawIOBase):
         import pyarrow as pa
 
         self._file.seek(0)
-        self._stream = pa.CompressedInputStream(pa.PythonFile(_Open(self._file), mode="r"), "zstd")
+        self._stream = pa.CompressedInputStream(pa.PythonFile(_OpenFile(self._file), mode="r"), "zstd")
         self._at = 0
 
     def readable(self) -> bool:
@@ -85,13 +85,13 @@ class _Zstandard(io.RawIOBase):
         try:
             chunk = self._stream.read(len(buffer))
         except OSError as error:
-            raise Damaged(str(error)) from error
+            raise DamagedFile(str(error)) from error
         buffer[: len(chunk)] = chunk
         self._at += len(chunk)
         return len(chunk)
 
 
-class _Open:
+class _OpenFile:
     """A file that Arrow cannot close together with its own stream."""
 
     closed = False

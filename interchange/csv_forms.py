@@ -1,4 +1,4 @@
-"""The forms of NULL and times in a CSV file, for which CSV itself has none."""
+"""The forms of NULL and times in a CSV file. CSV itself defines none."""
 
 from __future__ import annotations
 

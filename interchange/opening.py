@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from interchange.compression import Damaged, is_packed, unpacked
+from interchange.compression import DamagedFile, is_packed, unpacked
 from view_algebra.errors import LaminaError
 
 MOST_OF_A_LINE = 256 * 1024 * 1024
@@ -109,7 +109,7 @@ def readable(name: str) -> Iterator[None]:
     """Turns an error of reading a file into a LaminaError."""
     try:
         yield
-    except (gzip.BadGzipFile, EOFError, zlib.error, Damaged) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error, DamagedFile) as error:
         raise LaminaError(
             f"{name}: the compressed file is damaged",
             evidence=str(error),
