@@ -233,7 +233,10 @@ class BatchLayer:
 
     @waited_for("merging the records that were counted meanwhile")
     def go_live(self, id: int) -> None:
-        """Folds the realtime views into the batch views. From then on micro-batches merge into the new cells."""
+        """Folds the realtime views into the batch views. From then on micro-batches merge into the new cells.
+
+        A leap goes live when it lands.
+        """
         run = self._expect(id)
         indexes.renew(self.database)
         if run.is_resumable:  # only an apply or a preview may read new sources
@@ -245,7 +248,7 @@ class BatchLayer:
     def prove(self, id: int, names: Sequence[str] = ()) -> list[Proof]:
         """Compares every cell of the new generations of these views, or of all, with the published one.
 
-        A view that was dropped meanwhile has no proof.
+        A view that was dropped meanwhile has no proof, nor has a view that leaps.
         """
         run = self._expect(id)
         run.check_names(names)
