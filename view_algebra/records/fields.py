@@ -84,7 +84,7 @@ _QUOTED = r"'(?:[^'\\]++|\\.)*+'"
 _LITERAL = "[+-]?(?:NaN|INF|Infinity)"
 """A number without digits."""
 _NUMBER = rf"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|{_LITERAL})(?=[ \t\r\n,\]}}])"
-"""A number, whose value ends with it."""
+"""A number that ends its value."""
 
 # Places for marks. `\G` begins where the previous match ended.
 _NUMBERS = rf"""\G((?:[^"'0-9NI+-]++|{_STRING}|{_QUOTED}|[+-](?![0-9NI]))*+)({_NUMBER})"""
@@ -154,7 +154,7 @@ _WITHOUT_ZONE = rf"^{_SPACE}[+-]?[0-9]++(?:-[0-9]++)*+(?:[T ][0-9:.]*+)?{_SPACE}
 _NOTHING = rf"^\[[ \t\r\n]*+\]$|{EMPTY}"
 """`[]` or an empty text, which may mean that there is no object."""
 _NO_BASE64 = rf"^{MARK}|^(?i:NaN|[+-]?Inf(?:inity)?)$"
-"""A value that is not base64 for certain: a number, NaN or an infinity."""
+"""A value that is certainly not base64: a number, NaN or an infinity."""
 _IS_NUMBER, _IS_NESTED = rf"^{MARK}-?[0-9]", r"^[{\[]"
 """A marked number, and the JSON of an object or a list."""
 

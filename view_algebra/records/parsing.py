@@ -86,7 +86,7 @@ MAY_HAVE_COMMA = r"""["'][+-]?(?:[\p{Nd}.]++,|,++[\p{Nd}.])|\\u00(?:2[bBcCdDeE]|
 """A JSON text that may be a number with a comma: Spark drops commas and reads `"12,50"` as 1250."""
 
 HAS_COMMA = rf"""[:\[,]"(?!{THOUSANDS}")[+-]?[\p{{Nd}}.]*+,[^"]*+"(?!:)"""
-"""A number with a comma that does not separate thousands, in JSON that Spark wrote of texts only."""
+"""A number whose comma does not separate thousands, in JSON of texts that Spark wrote."""
 
 CONTROL = r"[\x00-\x1f]"
 """A character that a JSON text must escape."""
@@ -147,42 +147,43 @@ def parse_text(
     values: the SQL of values in another format
     direct: some values may be read without JSON
     """
-    row = _Row(key, options, needed, values)
+    record = _Record(key, options, needed, values)
     key_columns = [] if key is None or key.format == "none" else key.within(columns)
-    parsed = _parsed(columns, key_columns, row, direct=direct)
-    if row.decoding.needed(columns):
+    parsed = _parsed(columns, key_columns, record, direct=direct)
+    if record.decoding.needed(columns):
         others = {"key_parsed": key_columns} if key_columns else {}
-        if row.changes_table and key is not None:
+        if record.changes_table and key is not None:
             others["before_parsed"] = key.within(columns)
-        parsed = row.decoding.around(parsed, columns, others)
-    return f"""{_UNFRAMED if row.encodings.framed else ""}SELECT
+        parsed = record.decoding.around(parsed, columns, others)
+    declared = _values(columns, key_columns, record)
+    return f"""{_UNFRAMED if record.encodings.framed else ""}SELECT
   kafka_partition,
   kafka_offset,
   kafka_timestamp,{"" if key is None else f"{chr(10)}  {LOG_TIME},"}
   kafka_key,
   kafka_headers,
-  {f"{FRAMED} AS kafka_value" if row.encodings.framed else "kafka_value"},
+  {f"{FRAMED} AS kafka_value" if record.encodings.framed else "kafka_value"},
   CASE
-{_errors(columns, row)}
-  END AS kafka_error{_bad_fields(columns, row)}{_table_columns(columns, row)}{_values(columns, key_columns, row)}
+{_errors(columns, record)}
+  END AS kafka_error{_bad_fields(columns, record)}{_table_columns(columns, record)}{declared}
 FROM ({parsed}
 )"""
 
 
-def _parsed(columns: Columns, key_columns: Columns, row: _Row, *, direct: bool) -> str:
+def _parsed(columns: Columns, key_columns: Columns, record: _Record, *, direct: bool) -> str:
     """Spark SQL of the raw records with the struct `parsed`, and those of the key and of the previous row."""
-    read_as = _read_as(columns, row.decoding)
-    text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
-    log_time = "" if row.key is None else f"\n    {_within_calendar('log_time')} AS {LOG_TIME},"
-    raw_records, raw_columns = _raw_records(row, [DIRECT] if direct else [])
+    read_as = _read_as(columns, record.decoding)
+    text = bounded(record.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
+    log_time = "" if record.key is None else f"\n    {_within_calendar('log_time')} AS {LOG_TIME},"
+    raw_records, raw_columns = _raw_records(record, [DIRECT] if direct else [])
     return f"""
   SELECT
     * EXCEPT (kafka_read),
     CASE{f"{chr(10)}      WHEN {DIRECT} IS NOT NULL THEN {DIRECT}" if direct else ""}
-      WHEN {_is_read_again(columns, row)}
-      THEN {_again(columns, row)}
+      WHEN {_is_read_again(columns, record)}
+      THEN {_second_reading(columns, record)}
       ELSE kafka_read
-    END AS parsed{_parsed_keys(columns, key_columns, row)}
+    END AS parsed{_parsed_keys(columns, key_columns, record)}
   FROM (
     SELECT
       partition AS kafka_partition,
@@ -191,15 +192,15 @@ def _parsed(columns: Columns, key_columns: Columns, row: _Row, *, direct: bool) 
       key AS kafka_key,
       headers AS kafka_headers,
       value AS kafka_value,{raw_columns}
-      {json_read(text, [*read_as, (CORRUPT, STRING)], row.options, permissive(CORRUPT))} AS kafka_read
+      {json_read(text, [*read_as, (CORRUPT, STRING)], record.options, permissive(CORRUPT))} AS kafka_read
     FROM {raw_records}
   )"""
 
 
-def _raw_records(row: _Row, direct: Sequence[str]) -> tuple[str, str]:
+def _raw_records(record: _Record, direct: Sequence[str]) -> tuple[str, str]:
     """The raw records with the JSON of their values, and the columns that they have besides Kafka's."""
-    values, encodings = row.values, row.encodings
-    names = [*(() if values is None else values.columns), *((KEY_TEXT, NO_KEY_TEXT) if row.decodes_key else ())]
+    values, encodings = record.values, record.encodings
+    names = [*(() if values is None else values.columns), *((KEY_TEXT, NO_KEY_TEXT) if record.decodes_key else ())]
     names += [*direct, *([FRAMED] if encodings.framed else ())]
     listed = "".join(f"\n    {name}," for name in names)
     if encodings.changes:
@@ -220,41 +221,48 @@ def _plain(columns: Columns, decoding: ColumnDecoding) -> list[tuple[str, Type]]
     return [(name, part) for name, kind in columns if (part := decoding.plain_part(kind)) is not None]
 
 
-def _is_read_again(columns: Columns, row: _Row) -> str:
+def _is_read_again(columns: Columns, record: _Record) -> str:
     """The condition that Spark's reader read a record incompletely, or changed its digits."""
     conditions = [f"kafka_read.{CORRUPT} IS NOT NULL"]
-    conditions += _loses(columns, "kafka_read", row.whole, row, from_variant=row.encodings.has_schema)
-    if row.options.nulls:
-        plain = _plain(columns, row.decoding)
-        conditions += [when for when, _ in number_conditions(plain, row.text, row.options, "kafka_read")]
-        conditions += [when for when, _ in _field_mistakes(columns, row, "kafka_read")]
+    conditions += _loses(columns, "kafka_read", record.whole, record, from_variant=record.encodings.has_schema)
+    if record.options.nulls:
+        plain = _plain(columns, record.decoding)
+        conditions += [when for when, _ in number_conditions(plain, record.text, record.options, "kafka_read")]
+        conditions += [when for when, _ in _field_mistakes(columns, record, "kafka_read")]
         if any(has_decimals(kind) for _, kind in plain):
-            conditions.append(f"kafka_read IS NULL AND {may_be_long(row.text)}")
+            conditions.append(f"kafka_read IS NULL AND {may_be_long(record.text)}")
     return "\n      OR ".join(conditions)
 
 
-def _loses(columns: Columns, read: str, text: str, row: _Row, *, from_variant: bool) -> list[str]:
+def _loses(columns: Columns, read: str, text: str, record: _Record, *, from_variant: bool) -> list[str]:
     """Conditions that the struct `read` lacks digits of the text. `from_variant`: it comes from a variant's JSON."""
     texts_lose = (loses_digits_in_variant if from_variant else loses_digits)(columns, read, text)
     return [
-        condition for condition in (texts_lose, decimals_lose_digits(columns, read, text, row.encodings)) if condition
+        condition
+        for condition in (texts_lose, decimals_lose_digits(columns, read, text, record.encodings))
+        if condition
     ]
 
 
-def _again(columns: Columns, row: _Row) -> str:
+def _second_reading(columns: Columns, record: _Record) -> str:
     """Spark SQL of the second reading of a record."""
     again = SecondReading(
-        "kafka_read", row.marked, columns, row.options, lambda kind: _as_read(kind, row.decoding), row.needed
+        "kafka_read",
+        record.marked,
+        columns,
+        record.options,
+        lambda kind: _as_read(kind, record.decoding),
+        record.needed,
     )
-    return again.record(_why_no_record(row.text))
+    return again.record(_why_no_record(record.text))
 
 
-def _bad_fields(columns: Columns, row: _Row) -> str:
+def _bad_fields(columns: Columns, record: _Record) -> str:
     """The column with the fields that are NULL in a record that counts."""
-    if not row.options.nulls:
+    if not record.options.nulls:
         return ""
     null_fields = f"CASE WHEN startswith(parsed.{CORRUPT}, {_text(NULLED)}) THEN parsed.{CORRUPT} END"
-    if row.decoding.needed(columns):
+    if record.decoding.needed(columns):
         both = f"concat_ws(', ', substring({null_fields}, {len(NULLED) + 1}), {UNDECODED})"
         null_fields = f"{_text(NULLED)} || nullif({both}, '')"
     return f",\n  {null_fields} AS {BAD_FIELDS}"
@@ -267,7 +275,7 @@ def _within_calendar(time: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _Record:
     """The record of a source, as Spark SQL reads it.
 
     key: a table's PRIMARY KEY
@@ -349,63 +357,63 @@ def _as_read(kind: Type, decoding: ColumnDecoding) -> Type:
     return decoding.as_read(mapped(kind, _without_tinyint))
 
 
-def _table_columns(columns: Columns, row: _Row) -> str:
+def _table_columns(columns: Columns, record: _Record) -> str:
     """The columns that only a table's records have."""
-    if row.key is None:
+    if record.key is None:
         return ""
-    deleted = f",\n  {row.deletes(columns)} AS {DELETED}"
-    if not row.changes_table:
+    deleted = f",\n  {record.deletes(columns)} AS {DELETED}"
+    if not record.changes_table:
         return deleted
     return (
-        f"{deleted},\n  {_moved_from(columns, row.key)} AS {MOVED_FROM}"
+        f"{deleted},\n  {_moved_from(columns, record.key)} AS {MOVED_FROM}"
         f",\n  {debezium.SOURCE_MS_AS_TIME} AS {SOURCE_TIME}"
         f",\n  kafka_value IS NULL AS {TOMBSTONE},\n  {debezium.IS_TRUNCATION} AS {TRUNCATES}"
         f",\n  {debezium.IS_SNAPSHOT} AS {SNAPSHOT}"
     )
 
 
-def _values(columns: Columns, key_columns: Columns, row: _Row) -> str:
+def _values(columns: Columns, key_columns: Columns, record: _Record) -> str:
     """The declared columns."""
     values = [
         (n, _value_or_key(n, kind) if (n, kind) in key_columns else with_unique_keys(_declared(n, kind), kind))
         for n, kind in columns
     ]
     kept = None
-    if row.changes_table:  # a deletion's `before` is neither the row nor its time
+    if record.changes_table:  # a deletion's `before` is neither the row nor its time
         kept = f"{debezium.OP} <> 'd'"
-    elif row.key is not None and row.flattened(columns) is not None:
-        kept = f"NOT {row.deletes(columns)}"
-    if kept is not None and row.key is not None:
-        metadata = {n for n, _ in columns if row.options.name(n).startswith("__")}
-        stay = {*row.key.columns, *(() if row.changes_table else metadata)}
+    elif record.key is not None and record.flattened(columns) is not None:
+        kept = f"NOT {record.deletes(columns)}"
+    if kept is not None and record.key is not None:
+        metadata = {n for n, _ in columns if record.options.name(n).startswith("__")}
+        stay = {*record.key.columns, *(() if record.changes_table else metadata)}
         values = [(n, v if n in stay else f"CASE WHEN {kept} THEN {v} END") for n, v in values]
     return "".join(f",\n  {value} AS {spark_name(name)}" for name, value in values)
 
 
-def _parsed_keys(columns: Columns, key_columns: Columns, row: _Row) -> str:
+def _parsed_keys(columns: Columns, key_columns: Columns, record: _Record) -> str:
     """The columns read from Kafka's key, and the previous key in a change event."""
     read = ""
-    if row.key is not None and key_columns:
-        text = _key_text(key_columns, row.key, row)
-        loses = _loses(key_columns, "key_read", "key_text", row, from_variant=False)
-        read += f",\n    {_read_key(text, marked('key_text'), loses, key_columns, row)} AS key_parsed"
-    if row.key is not None and row.changes_table:
-        before = row.key.within(columns)
-        marked_before = debezium.marked_part(debezium.BEFORE, row.whole)
-        loses = _loses(before, "key_read", row.whole, row, from_variant=True)
-        read += f",\n    {_read_key(debezium.BEFORE, marked_before, loses, before, row)} AS before_parsed"
+    if record.key is not None and key_columns:
+        text = _key_text(key_columns, record.key, record)
+        loses = _loses(key_columns, "key_read", "key_text", record, from_variant=False)
+        read += f",\n    {_read_key(text, marked('key_text'), loses, key_columns, record)} AS key_parsed"
+    if record.key is not None and record.changes_table:
+        before = record.key.within(columns)
+        marked_before = debezium.marked_part(debezium.BEFORE, record.whole)
+        loses = _loses(before, "key_read", record.whole, record, from_variant=True)
+        read += f",\n    {_read_key(debezium.BEFORE, marked_before, loses, before, record)} AS before_parsed"
     return read
 
 
-def _key_text(columns: Columns, key: PrimaryKey, row: _Row) -> str:
+def _key_text(columns: Columns, key: PrimaryKey, record: _Record) -> str:
     """Spark SQL of Kafka's key as a JSON object of the columns. The key of one column may be its bare value."""
     text = _KEYS.get(key.format, "make_valid_utf8(CAST(kafka_key AS STRING))")
-    if row.encodings.has_schema and not row.decodes_key:
+    if record.encodings.has_schema and not record.decodes_key:
         text = f"coalesce(get_json_object({text}, '$.payload'), {text})"
     if len(columns) > 1:
         return text
     ((name, kind),) = columns
-    name = row.options.name(name)
+    name = record.options.name(name)
     field = f"concat('{{', {_text(json.dumps(name, ensure_ascii=False))}, ':', %s, '}}')"
     if key.format == "string":
         return f"to_json(named_struct({_text(name)}, {text}))" if _is_quoted(kind) else field % text
@@ -416,17 +424,17 @@ _KEYS: Mapping[str, str] = {**dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT), *
 """The JSON of keys that are not text, by their format."""
 
 
-def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, row: _Row) -> str:
+def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, record: _Record) -> str:
     """Reads a key's columns from JSON, a second time if one of them is NULL or may have lost digits.
 
     as_marked: the text with marked numbers
     loses: conditions that digits are lost
     """
-    read_as = _read_as(columns, row.decoding)
-    first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, row.options)
+    read_as = _read_as(columns, record.decoding)
+    first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, record.options)
     is_null = [f"key_read.{spark_name(name)} IS NULL" for name, _ in columns]
     again = SecondReading(
-        "key_read", as_marked, columns, row.options, lambda kind: _as_read(kind, row.decoding)
+        "key_read", as_marked, columns, record.options, lambda kind: _as_read(kind, record.decoding)
     ).struct()
     mistaken = " OR ".join([*is_null, *loses])
     needed = f"key_text <> 'null' AND ({mistaken})"
@@ -505,62 +513,62 @@ def _as_texts(columns: Columns, text: str, options: FieldOptions) -> str:
     return json_read(text, [(n, decimals_as_text(mapped(kind, _times_as_text))) for n, kind in columns], options)
 
 
-def _errors(columns: Columns, row: _Row) -> str:
+def _errors(columns: Columns, record: _Record) -> str:
     """The branches of the CASE of a record's error. The first one that holds gives the reason."""
-    key, text, options = row.key, row.text, row.options
+    key, text, options = record.key, record.text, record.options
     is_bad = f"parsed.{CORRUPT} IS NOT NULL"
     if options.nulls:
         is_bad += f" AND NOT startswith(parsed.{CORRUPT}, {_text(NULLED)})"
-    no_change = _no_change(columns, row)
+    no_change = _no_change(columns, record)
     unread = f"{debezium.OP} IS NULL" if no_change else None
-    if row.encodings.schemas:  # and the payload next to the schema was not found
+    if record.encodings.schemas:  # and the payload next to the schema was not found
         unread = f"{debezium.EVENT} = {_TEXT} AND {_IS_NEXT_TO_SCHEMA % _TEXT}"
-    plain = _plain(columns, row.decoding)
+    plain = _plain(columns, record.decoding)
     units = [] if options.nulls else number_conditions(plain, text, options)
     branches = [
-        *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'{frames.KEY_PREFIX}' || {NO_KEY_TEXT}")] if row.decodes_key else ()),
-        *([(f"NOT startswith({FRAMED}, X'00') AND {_NO_HEADER}", _text(_NO_FRAME))] if row.encodings.framed else ()),
-        ("kafka_value IS NULL", _without_value(columns, row)),
-        *(() if row.values is None else row.values.bad),
+        *([(f"{NO_KEY_TEXT} IS NOT NULL", f"'{frames.KEY_PREFIX}' || {NO_KEY_TEXT}")] if record.decodes_key else ()),
+        *([(f"NOT startswith({FRAMED}, X'00') AND {_NO_HEADER}", _text(_NO_FRAME))] if record.encodings.framed else ()),
+        ("kafka_value IS NULL", _without_value(columns, record)),
+        *(() if record.values is None else record.values.bad),
         *((f"{unread} AND {condition}", why) for condition, why in (_no_event() if unread else ())),
         *no_change,
         ("parsed IS NULL", _why_nothing(plain, text)),
         *((f"{when} AND (parsed.{CORRUPT} IS NULL OR {_IS_JSON % text})", why) for when, why in units),
         (is_bad, f"parsed.{CORRUPT}"),
-        *_undecoded(columns, row),
+        *_undecoded(columns, record),
         # JSON can only write U+0000 as an escape, so only records with the escape pay for the search in every text
         (_has_zero(text, "parsed"), HAS_ZERO[1]),
-        *_more_follows(row),
+        *_more_follows(record),
     ]
     if not options.nulls:
-        branches += _field_mistakes(columns, row, "parsed")[1:]
+        branches += _field_mistakes(columns, record, "parsed")[1:]
     if key is not None:
-        if not row.encodings.has_schema and row.values is None:
+        if not record.encodings.has_schema and record.values is None:
             branches.append(_next_to_schema(columns, key, text))
         branches += _wrong_keys(columns, key)
     return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
 
 
-def _more_follows(row: _Row) -> Iterator[tuple[str, str]]:
+def _more_follows(record: _Record) -> Iterator[tuple[str, str]]:
     """Conditions that more text follows the object, which Spark's reader ignores."""
-    if row.values is not None:
+    if record.values is not None:
         return
     yield f"NOT endswith({_TEXT}, '}}') AND NOT endswith(rtrim({_SPACE}, {_TEXT}), '}}')", _MORE
-    if not row.encodings.changes:
-        several = f"coalesce(json_array_length(concat('[', {row.text}, ']')), 0) <> 1"
-        yield f"{row.text} RLIKE {_text(BEGINS_AGAIN)} AND {several}", _MORE
+    if not record.encodings.changes:
+        several = f"coalesce(json_array_length(concat('[', {record.text}, ']')), 0) <> 1"
+        yield f"{record.text} RLIKE {_text(BEGINS_AGAIN)} AND {several}", _MORE
 
 
-def _undecoded(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
+def _undecoded(columns: Columns, record: _Record) -> Sequence[tuple[str, str]]:
     """The condition and reason if decoding failed, of needed columns alone if bad fields are NULL."""
-    if not row.decoding.needed(columns):
+    if not record.decoding.needed(columns):
         return ()
-    if not row.options.nulls:
+    if not record.options.nulls:
         return ((f"{UNDECODED} IS NOT NULL", UNDECODED),)
     missing = [
         f"parsed.{spark_name(name)} IS NULL AND schema_of_variant(parsed_as_json.{spark_name(name)}) <> 'VOID'"
         for name, kind in columns
-        if name in row.needed and row.encodings.decodes(kind)
+        if name in record.needed and record.encodings.decodes(kind)
     ]
     reason = f"{_text(WRONG)} || {UNDECODED}"
     return ((f"{UNDECODED} IS NOT NULL AND ({' OR '.join(missing)})", reason),) if missing else ()
@@ -571,9 +579,9 @@ def _has_zero(text: str, struct: str) -> str:
     return f"contains({text}, '\\\\u0000') AND contains(CAST({struct} AS STRING), '\\u0000')"
 
 
-def _field_mistakes(columns: Columns, row: _Row, struct: str) -> list[tuple[str, str]]:
+def _field_mistakes(columns: Columns, record: _Record, struct: str) -> list[tuple[str, str]]:
     """Conditions and reasons for mistakes in fields that Spark's reader misses."""
-    plain, text, options = _plain(columns, row.decoding), row.text, row.options
+    plain, text, options = _plain(columns, record.decoding), record.text, record.options
     branches = [(_has_zero(text, struct), "''")]
     if comma := _decimal_comma(plain, text, options):
         branches.append((comma, "'a decimal has a comma: Spark would read 12,50 as 1250'"))
@@ -594,18 +602,18 @@ _IS_JSON = "try_parse_json(%s) IS NOT NULL"
 _IS_NEXT_TO_SCHEMA = "startswith(%s, '{\"schema\":')"
 
 
-def _without_value(columns: Columns, row: _Row) -> str:
+def _without_value(columns: Columns, record: _Record) -> str:
     """The reason a record without a value is bad, or NULL if it deletes a row."""
-    if row.key is not None:
-        return _not_deleting(columns, row.key)
-    return _text(LEFT_OUT if row.encodings.changes else "the value is null")
+    if record.key is not None:
+        return _not_deleting(columns, record.key)
+    return _text(LEFT_OUT if record.encodings.changes else "the value is null")
 
 
-def _no_change(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
+def _no_change(columns: Columns, record: _Record) -> Sequence[tuple[str, str]]:
     """Conditions and reasons for change events that do not change a row."""
-    if not row.encodings.changes:
+    if not record.encodings.changes:
         return ()
-    return debezium.errors(_not_deleting(columns, row.key)) if row.key is not None else debezium.STREAM_ERRORS
+    return debezium.errors(_not_deleting(columns, record.key)) if record.key is not None else debezium.STREAM_ERRORS
 
 
 def _not_deleting(columns: Columns, key: PrimaryKey) -> str:
