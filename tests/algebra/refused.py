@@ -100,7 +100,6 @@ _BEHIND = {
     "which",
     "where",
     "over",
-    "beside",
     "out",
     "is",
     "while",

@@ -71,7 +71,7 @@ def send(deployed: Deployed, partition: int, *records: dict[str, object]) -> Non
 @contextmanager
 def spark_jobs(deployed: Deployed, name: str) -> Iterator[list[int]]:
     """The jobs that Spark has run in the block. The list is filled at its end."""
-    context, jobs = deployed.deployment.spark.sparkContext, list[int]()
+    context, jobs = deployed.deployment.spark().sparkContext, list[int]()
     context.setJobGroup(name, name)
     try:
         yield jobs

@@ -96,7 +96,7 @@ class Traffic:
 
 
 def changes(deployed: Deployed) -> dict[str, PlannedChange]:
-    """What `apply` would change, by name."""
+    """The changes that `apply` would make, by name."""
     planned = applying.plan(deployed.deployment, deployed.files)
     return {change.name: change for change in planned if change.action != "nothing"}
 

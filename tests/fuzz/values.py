@@ -33,7 +33,7 @@ BY_EVENTS = words("first last first_value last_value any_value min_by max_by col
 """Aggregates that go by the order of the events, so that they need the stream itself in FROM."""
 
 Rows = Literal["records", "groups", "window"]
-"""The rows of which a value is an aggregate."""
+"""The rows that a value aggregates."""
 
 ABOUT = Type("ABOUT")
 """A double whose last digits depend on the order of summation. Nothing is computed from it."""

@@ -62,7 +62,7 @@ def test_names_in_templates_are_read() -> None:
     assert names == [(2, name) for name in ("for", "each", "in", "view", "each", "endfor")]
 
 
-def test_no_habit_is_above_its_ceiling() -> None:
+def test_the_code_has_none_of_the_habits() -> None:
     assert main([]) == 0
 
 

@@ -83,7 +83,7 @@ CASES: list[tuple[str, bytes | None, str | None]] = [
     ("a decimal with a comma", b'{"id": 1, "c": "12,50"}', COMMA),
     ("a decimal with thousands", b'{"c": "-1,234.56"}', None),
     ("a decimal with what may be thousands", b'{"c": "1,234"}', COMMA),
-    ("a decimal with groups that are no thousands", b'{"c": "12,34.56"}', COMMA),
+    ("a decimal with groups that are not thousands", b'{"c": "12,34.56"}', COMMA),
     ("a decimal that begins with a comma", b'{"c":",5"}', COMMA),
     ("a decimal with an escaped comma", b'{"c": "12\\u002C5"}', COMMA),
     ("a decimal with a comma inside", b'{"paid": {"ref": "1,5", "parts": [1, "0,5"]}}', COMMA),

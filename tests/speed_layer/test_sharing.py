@@ -292,7 +292,7 @@ def test_a_busy_source_has_a_run_of_its_own(deployed: Deployed) -> None:
         for name in ("a", "b", "c"):
             deployed.wait_for(name)
         assert shared_by(deployed, 3)
-        send(deployed, range(10, 5_000), "a")  # within two periods at most, of which one is too many for a shared run
+        send(deployed, range(10, 5_000), "a")  # within two periods at most: one of them is too large for a shared run
         deployed.until(lambda: len(runs(deployed)) == 2, "it has a run of its own")
         send(deployed, range(5_000, 5_100), "a", "b")
         deployed.wait_for("a")
