@@ -266,7 +266,7 @@ class Stage:
         assert self._speed is not None
         return self._speed
 
-    def second_speed(self) -> Process:
+    def start_second_speed(self) -> Process:
         """Starts another speed layer, which is kept running from now on. Returns the one before, which still runs."""
         first = self.speed
         with self._lock:
@@ -316,7 +316,7 @@ class Stage:
         speed = self._speed.output()[-5:] if self._speed else ["no speed layer runs"]
         return "\n".join([done.stdout, done.stderr, *speed])
 
-    def answers(self) -> None:
+    def await_answers(self) -> None:
         """Returns once Kafka knows all topics and Postgres answers."""
         self.until(lambda: bool(self._ends() and self.query("SELECT 1")), "Kafka and Postgres answer")
 

