@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from view_algebra.compiled import CellTable, Column, Fused, Input, Merge, Source
 from view_algebra.language.merges import MERGES
@@ -60,25 +60,25 @@ class _Slots:
 
 def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
     """Fuses the partials of a source's aggregate tables into one statement with one GROUP BY."""
-    keys, parts = _Slots("k"), _Slots("p")
-    bad_slot, partition = parts.take("BIGINT", "sum"), ""
-    structs: _Structs = {"": [(_bad(source), 0, {bad_slot: "1L"})]}
+    keys, partials = _Slots("k"), _Slots("p")
+    bad_slot, partition = partials.take("BIGINT", "sum"), ""
+    branches: _Branches = {"": [_Row(_bad(source), 0, {bad_slot: "1L"})]}
     if source.kind == "table":
         partition = keys.take("BIGINT")
         bad = {bad_slot: f"CASE WHEN {_bad(source)} THEN 1L ELSE 0L END"}
-        structs = {"": [("true", 0, {**bad, partition: "CAST(kafka_partition AS BIGINT)"})]}
-    taken: dict[str, list[str]] = {}
+        branches = {"": [_Row("true", 0, {**bad, partition: "CAST(kafka_partition AS BIGINT)"})]}
+    read_back: dict[str, list[str]] = {}
     for number, table in enumerate(tables, 1):
         _expect(table, source, "aggregate")
         keys.next_table()
-        parts.next_table()
+        partials.next_table()
         slots = [keys.take(_kind(value)) for value in table.key_inputs]
         merges = (partial.merge for partial in table.partials)
-        slots += [parts.take(_kind(value), merge) for value, merge in zip(table.partial_inputs, merges, strict=True)]
-        structs.setdefault(table.generators, []).append((_condition(table), number, _values(table, slots)))
-        taken[table.name] = _read_back(table, slots)
+        slots += [partials.take(_kind(value), merge) for value, merge in zip(table.partial_inputs, merges, strict=True)]
+        branches.setdefault(table.generators, []).append(_Row(_condition(table), number, _values(table, slots)))
+        read_back[table.name] = _read_back(table, slots)
     groups = [(f"k{i}", kind) for i, (_, kind) in enumerate(keys.kinds)]
-    merged = [(f"p{i}", merge, kind) for i, (merge, kind) in enumerate(parts.kinds)]
+    merged = [(f"p{i}", merge, kind) for i, (merge, kind) in enumerate(partials.kinds)]
     names = [*groups, *((name, kind) for name, _, kind in merged)]
     group = ", ".join(["v", *(name for name, _ in groups)])
     outputs = [
@@ -90,32 +90,32 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
     def grouped(rows: str) -> str:
         return f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(rows)}\n)\nWHERE v IS NOT NULL\nGROUP BY {group}"
 
-    exploded = _exploded(structs, names)
+    exploded = _exploded(branches, names)
     # Spark does not know that Expand of one partition is one partition.
     in_one = f"SELECT /*+ COALESCE(1) */ * FROM (\n{_indent(exploded)}\n)"
     columns = [Column("v", "INT", "integer")]
     columns += [Column(name, kind, _postgres(kind)) for name, kind in groups]
-    partials = [(name, MERGES[merge].slot_gives(kind)) for name, merge, kind in merged]
-    columns += [Column(name, kind, _postgres(kind)) for name, kind in partials]
-    return _fused(grouped(exploded), grouped(in_one), columns, tables, taken, partition)
+    merged_kinds = [(name, MERGES[merge].slot_gives(kind)) for name, merge, kind in merged]
+    columns += [Column(name, kind, _postgres(kind)) for name, kind in merged_kinds]
+    return _fused(grouped(exploded), grouped(in_one), columns, tables, read_back, partition)
 
 
 def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
     """Fuses the rows of a source's row tables into one statement. A row with v = 0 stands for a bad record."""
     slots = _Slots("c")
-    structs: _Structs = {"": [(_bad(source), 0, {})]}
-    taken: dict[str, list[str]] = {}
+    branches: _Branches = {"": [_Row(_bad(source), 0, {})]}
+    read_back: dict[str, list[str]] = {}
     for number, table in enumerate(tables, 1):
         _expect(table, source, "row")
         slots.next_table()
         own = [slots.take(_kind(value)) for value in (*table.key_inputs, *table.partial_inputs)]
-        structs.setdefault(table.generators, []).append((_condition(table), number, _values(table, own)))
-        taken[table.name] = _read_back(table, own)
+        branches.setdefault(table.generators, []).append(_Row(_condition(table), number, _values(table, own)))
+        read_back[table.name] = _read_back(table, own)
     names = [(f"c{i}", kind) for i, (_, kind) in enumerate(slots.kinds)]
     outputs = ", ".join(["v", *(name for name, _ in names), "kafka_timestamp AS newest"])
-    sql = f"SELECT {outputs}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
+    sql = f"SELECT {outputs}\nFROM (\n{_indent(_exploded(branches, names))}\n)\nWHERE v IS NOT NULL"
     columns = [Column("v", "INT", "integer"), *(Column(n, kind, _postgres(kind)) for n, kind in names)]
-    return _fused(sql, sql, columns, tables, taken)
+    return _fused(sql, sql, columns, tables, read_back)
 
 
 def _bad(source: Source) -> str:
@@ -171,40 +171,47 @@ def _read(columns: Sequence[str], number: int, table: str) -> str:
     return f"(SELECT {', '.join(columns) or '1 AS one'} FROM {table} WHERE v = {number})"
 
 
-_Structs = dict[str, list[tuple[str, int, dict[str, str]]]]
-"""Each table's condition, number, and expressions by slot, grouped by the tables' LATERAL VIEWs."""
+@dataclass(frozen=True)
+class _Row:
+    """The row of a record for one table: the condition on the record, the table's number, and expressions by slot."""
+
+    condition: str
+    number: int
+    values: Mapping[str, str]
 
 
-def _exploded(structs: _Structs, slots: Sequence[tuple[str, str]]) -> str:
+_Branches = dict[str, list[_Row]]
+"""The rows of tables, grouped by the tables' LATERAL VIEWs."""
+
+
+def _exploded(branches: _Branches, slots: Sequence[tuple[str, str]]) -> str:
     """Spark SQL of a row per record and table, with a NULL `v` if the table does not take the record.
 
     Every branch of the UNION ALL parses the records. Tables without a LATERAL VIEW take the first row of a change
     event, so that change events are parsed once.
     """
-    changes = next((laterals for laterals in structs if laterals.startswith(_CHANGES) and "\n" not in laterals), None)
-    if changes is not None and "" in structs:
-        first = [(f"({condition}) AND {_NTH} = 0", number, values) for condition, number, values in structs[""]]
-        structs = {laterals: tables for laterals, tables in structs.items() if laterals}
-        structs[changes] = [*first, *structs[changes]]
-    return "\nUNION ALL\n".join(_unpivoted(laterals, tables, slots) for laterals, tables in structs.items())
+    changes = next((laterals for laterals in branches if laterals.startswith(_CHANGES) and "\n" not in laterals), None)
+    if changes is not None and "" in branches:
+        first = [replace(row, condition=f"({row.condition}) AND {_NTH} = 0") for row in branches[""]]
+        branches = {laterals: table_rows for laterals, table_rows in branches.items() if laterals}
+        branches[changes] = [*first, *branches[changes]]
+    return "\nUNION ALL\n".join(_unpivoted(laterals, table_rows, slots) for laterals, table_rows in branches.items())
 
 
-def _unpivoted(
-    laterals: str, structs: Sequence[tuple[str, int, Mapping[str, str]]], slots: Sequence[tuple[str, str]]
-) -> str:
+def _unpivoted(laterals: str, table_rows: Sequence[_Row], slots: Sequence[tuple[str, str]]) -> str:
     computed: dict[str, str] = {}
 
     def column(expression: str) -> str:
         return computed.setdefault(expression, f"e{len(computed)}")
 
-    table_rows = []
-    for condition, number, values in structs:
-        cells = [column(f"CASE WHEN {condition} THEN {number} END")]
-        cells += [column(values.get(name, f"CAST(NULL AS {kind})")) for name, kind in slots]
-        table_rows.append(f"({', '.join(cells)})")
+    tuples = []
+    for row in table_rows:
+        cells = [column(f"CASE WHEN {row.condition} THEN {row.number} END")]
+        cells += [column(row.values.get(name, f"CAST(NULL AS {kind})")) for name, kind in slots]
+        tuples.append(f"({', '.join(cells)})")
     inner = ",\n".join(f"    {expression} AS {name}" for expression, name in computed.items())
     names = ", ".join(["v", *(name for name, _ in slots)])
-    taken = ",\n".join(f"  {cells}" for cells in table_rows)
+    listed = ",\n".join(f"  {cells}" for cells in tuples)
     source = "records" + (f"\n{_indent(laterals)}" if laterals else "")
     return f"""SELECT * FROM (
   SELECT
@@ -212,7 +219,7 @@ def _unpivoted(
 {inner}
   FROM {source}
 ) UNPIVOT INCLUDE NULLS (({names}) FOR lamina_table IN (
-{taken}
+{listed}
 ))"""
 
 
@@ -221,7 +228,7 @@ def _fused(
     in_one_task: str,
     columns: Sequence[Column],
     tables: Sequence[CellTable],
-    taken: Mapping[str, Sequence[str]],
+    read_back: Mapping[str, Sequence[str]],
     partition: str = "",
 ) -> Fused:
     """Assembles the fused statement with its staging table.
@@ -234,7 +241,7 @@ def _fused(
     staged = f"CREATE TEMPORARY TABLE IF NOT EXISTS {staging} ({types}) ON COMMIT DELETE ROWS"
     read: dict[str, str] = {}
     for number, table in enumerate(tables, 1):
-        cells = _read(taken[table.name], number, staging)
+        cells = _read(read_back[table.name], number, staging)
         read[table.name] = f"({table.spread.format(panes=cells)})" if table.spread else cells
     return Fused(sql, in_one_task, staging, staged, read, tuple(columns), partition)
 
