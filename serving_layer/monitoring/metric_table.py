@@ -14,6 +14,9 @@ from typing import Literal
 from sqlalchemy import Connection, text
 
 from serving_layer.catalog.lookup import HELD
+from serving_layer.monitoring.delays import GONE_AFTER
+from serving_layer.monitoring.deployment_alarms import SNAPSHOT_SECONDS
+from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.postgres.cells import ESTIMATED
 from serving_layer.postgres.database import FOREIGN_SNAPSHOT
 from serving_layer.postgres.phases import PHASES
@@ -194,7 +197,7 @@ CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.ba
         "counter",
         alert=Alert(
             "LaminaBadRecords",
-            'increase(lamina_source_records_total{outcome="bad"}[1h]) > 1000',
+            f'increase(lamina_source_records_total{{outcome="bad"}}[1h]) > {Thresholds.bad_an_hour}',
             "0m",
             "`SELECT * FROM lamina.bad_records` says why. Correct the producer, or correct the declaration "
             "and run `lamina apply`, which then counts them.",
@@ -236,7 +239,7 @@ CROSS JOIN LATERAL (VALUES {", ".join(f"('{phase}', m.{phase})" for phase in PHA
 SELECT source, heard_age FROM lamina.ages WHERE heard_age IS NOT NULL""",
         alert=Alert(
             "LaminaSpeedLayerGone",
-            "lamina_source_heard_age_seconds > 30",
+            f"lamina_source_heard_age_seconds > {GONE_AFTER:.0f}",
             "0m",
             "Start the speed layer again: `lamina up`, or `lamina speed`.",
         ),
@@ -329,7 +332,7 @@ SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0) FROM
 WHERE {FOREIGN_SNAPSHOT}""",
         alert=Alert(
             "LaminaSlowReader",
-            "lamina_oldest_snapshot_seconds > 3600",
+            f"lamina_oldest_snapshot_seconds > {SNAPSHOT_SECONDS:.0f}",
             "0m",
             "Find it in pg_stat_activity by the age of xact_start, and end it: `SELECT pg_terminate_backend(pid)`.",
         ),
