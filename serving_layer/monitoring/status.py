@@ -158,11 +158,7 @@ def _counts(connection: Connection, among: Mapping[str, Sequence[str]]) -> dict[
 
 
 def _queries(
-    connection: Connection,
-    topics: Mapping[str, TopicState],
-    problems: Mapping[str, list[str]],
-    *,
-    starting: bool,
+    connection: Connection, topics: Mapping[str, TopicState], problems: Mapping[str, list[str]], *, starting: bool
 ) -> list[QueryStatus]:
     """The status of each deployed source's query, with its problems."""
     starts, reached = progress.starts_by_query(connection, problems), progress.read_by_query(connection, problems)
