@@ -233,10 +233,11 @@ CROSS JOIN LATERAL (VALUES {", ".join(f"('{phase}', m.{phase})" for phase in PHA
     ),
     Metric(
         "lamina_source_heard_age_seconds",
-        "Seconds since the last heartbeat of a source's speed layer.",
+        "Seconds since the last heartbeat of a source's speed layer, unless a leap holds the source.",
         ("source",),
         """
-SELECT source, heard_age FROM lamina.ages WHERE heard_age IS NOT NULL""",
+SELECT a.source, a.heard_age FROM lamina.ages AS a JOIN lamina.query AS q ON q.name = a.source
+WHERE a.heard_age IS NOT NULL AND q.writer_kind IS DISTINCT FROM 'leap'""",
         alert=Alert(
             "LaminaSpeedLayerGone",
             f"lamina_source_heard_age_seconds > {GONE_AFTER:.0f}",

@@ -24,6 +24,9 @@ def test_an_abandoned_leap_raises_an_alarm_with_the_way_out(world: World) -> Non
     assert alarms_of_a(world) == []
     sql(world, f"UPDATE lamina.query SET {LONG_AGO}")
     assert alarms_of_a(world) == [], "it lacks nothing yet"
+    with world.database.snapshot() as connection:
+        heard = [s.labels for s in metric_table.read(connection) if s.metric == "lamina_source_heard_age_seconds"]
+    assert heard == [("b",)], "a leap sends no heartbeats, so no alert asks for a speed layer"
     [alarm] = alarms_of_a(world, behind=3)
     assert f"rebuild {id}, a leap, holds its progress, and its last step was `seal`" in alarm
     assert f"lamina step abandon --rebuild {id}" in alarm
