@@ -56,6 +56,10 @@ def hours(records: list[dict[str, Any]]) -> Counter[Any]:
     )
 
 
+COLUMNS = "order_id, zip, amount, placed, buyer, note, it_s_a_b_100, groe"
+"""The columns that `init` names by the fields of `orders`, except the country."""
+
+
 def test_the_commands_that_init_suggests_turn_a_file_into_a_view(
     deployed: Deployed, lamina: CommandLine, tmp_path: Path
 ) -> None:
@@ -63,15 +67,9 @@ def test_the_commands_that_init_suggests_turn_a_file_into_a_view(
     file = tmp_path / "orders.jsonl.zst"
     file.write_bytes(pa.compress("\n".join(map(json.dumps, records)).encode(), codec="zstd", asbytes=True))
     [guessed] = lamina("init", str(file), "--name", name, "--json").lines()
-    assert (guessed["records"], guessed["bad"], guessed["event_time"], guessed["key"]) == (
-        500,
-        0,
-        "placed",
-        ["order_id"],
-    )
-    (tmp_path / "catalog" / "views" / "rows.sql").write_text(
-        f"CREATE VIEW every_row AS SELECT order_id, zip, amount, placed, buyer, note, it_s_a_b_100, groe FROM {name};"
-    )
+    assert (guessed["records"], guessed["bad"]) == (500, 0)
+    assert (guessed["event_time"], guessed["key"]) == ("placed", ["order_id"])
+    (tmp_path / "catalog" / "views" / "rows.sql").write_text(f"CREATE VIEW every_row AS SELECT {COLUMNS} FROM {name};")
     apply, ingest, sql = (shlex.split(line)[1:] for line in guessed["next"])
     lamina(*apply)
     with deployed.speed():
@@ -80,13 +78,15 @@ def test_the_commands_that_init_suggests_turn_a_file_into_a_view(
     assert "visible" in sent.err
     hourly = deployed.rows(f"SELECT hour, country, records FROM {guessed['view']}")  # at once: ingest has waited
     assert {(hour, country): count for hour, country, count in hourly} == hours(records)
-    assert lamina(*sql, "--json").lines()[0]["hour"] == max(hour for hour, _, _ in hourly).isoformat().replace(
-        "+00:00", "Z"
-    )
-    rows = deployed.rows(
-        "SELECT order_id, zip, amount, placed, buyer, note, it_s_a_b_100, groe FROM every_row ORDER BY order_id"
-    )
-    assert rows == [
+    newest = max(hour for hour, _, _ in hourly).isoformat().replace("+00:00", "Z")
+    assert lamina(*sql, "--json").lines()[0]["hour"] == newest
+    _every_field_has_its_value(deployed, records)
+    _its_topic_is_guessed_like_the_file(lamina, guessed)
+    _a_topic_of_changes_becomes_a_table(deployed, lamina, tmp_path, apply)
+
+
+def _every_field_has_its_value(deployed: Deployed, records: list[dict[str, Any]]) -> None:
+    assert deployed.rows(f"SELECT {COLUMNS} FROM every_row ORDER BY order_id") == [
         (
             order["Order ID"],
             order["zip"],
@@ -101,13 +101,13 @@ def test_the_commands_that_init_suggests_turn_a_file_into_a_view(
     ]
     assert deployed.owner("SELECT count(*) FROM lamina.quarantine") == [(0,)]
 
+
+def _its_topic_is_guessed_like_the_file(lamina: CommandLine, guessed: dict[str, Any]) -> None:
     [from_topic] = lamina("init", "--topic", guessed["topic"], "--catalog", "other", "--json").lines()
-    assert {column["field"]: column["type"] for column in from_topic["columns"]} == {
-        column["field"]: column["type"] for column in guessed["columns"]
-    }
+    types, types_of_file = ({c["field"]: c["type"] for c in guess["columns"]} for guess in (from_topic, guessed))
+    assert types == types_of_file
     assert (from_topic["records"], from_topic["all"]) == (500, True)
     assert len(from_topic["next"]) == 2, "there is no file to send"
-    _a_topic_of_changes_becomes_a_table(deployed, lamina, tmp_path, apply)
     refused = lamina("init", "--topic", f"{guessed['topic']}_none", "--catalog", "other", code=1)
     assert "There is no topic" in refused.err
 
