@@ -99,32 +99,51 @@ def test_the_shop_in_avro_and_protobuf_equals_the_shop_even_without_its_registry
     catalog = catalog_files(folder)
     applying.apply(deployed.deployment, catalog)
     with deployed.speed():
-        for source in ("orders", "payments", "rates", "goods"):
-            lamina("ingest", source, str(shop.EXAMPLE / "data" / f"{source}.jsonl"))
-        _wait(deployed)
-        assert told(deployed) == shop.BEFORE_CUSTOMERS | NESTED_BEFORE
-        lamina("ingest", "customers", str(shop.EXAMPLE / "data" / "customers.jsonl"))
-        _send_suppliers(deployed, registry)
-        _wait(deployed)
-        assert told(deployed) == shop.WITH_CUSTOMERS | NESTED_BEFORE
-        assert deployed.rows("SELECT id, name FROM suppliers") == [(1, "Ada")]
-
+        _files_of_the_shop_are_sent_with_its_schemas(deployed, lamina, registry)
         second = registry.add(f"{deployed.topic('orders')}-value", SECOND_ORDER)
         newer = registry.add(f"{deployed.topic('payments')}-value", SECOND_PAYMENT)
         registry.stop()
-        reached = deployed.progress("orders")
-        _send_changes(deployed, ids, second)
-        waits = "SELECT name FROM lamina.query WHERE stopped LIKE 'it waits for the schema registry: %'"
-        deployed.until(lambda: deployed.owner(waits) == [("orders",)], "orders alone waits")
-        for source in ("customers", "goods", "payments", "rates"):
-            deployed.wait_for(source)
-        assert deployed.progress("orders") == reached
+        _only_records_with_a_new_schema_wait_for_the_registry(deployed, ids, second)
         registry = registry_started()
         by_iban = message(newer, SECOND_PAYMENT, order_id=99, iban="DE02", ts=at("03-01 09:00"), reference="no 99")
         deployed.send("payments", by_iban)
         _send_bad(deployed, ids)
         _wait(deployed)
         assert told(deployed) == shop.AFTER_CHANGES | NESTED_AFTER
+    _bad_records_name_their_schemas(deployed, ids)
+    registry.add(f"{deployed.topic('orders')}-value", THIRD_ORDER)
+    _commands_know_the_schemas(deployed, lamina, tmp_path)
+    registry.stop()
+    _raw_values_of_the_log_are_read_again_without_a_registry(deployed, catalog)
+
+
+def _files_of_the_shop_are_sent_with_its_schemas(
+    deployed: Deployed, lamina: CommandLine, registry: SchemaRegistry
+) -> None:
+    for source in ("orders", "payments", "rates", "goods"):
+        lamina("ingest", source, str(shop.EXAMPLE / "data" / f"{source}.jsonl"))
+    _wait(deployed)
+    assert told(deployed) == shop.BEFORE_CUSTOMERS | NESTED_BEFORE
+    lamina("ingest", "customers", str(shop.EXAMPLE / "data" / "customers.jsonl"))
+    _send_suppliers(deployed, registry)
+    _wait(deployed)
+    assert told(deployed) == shop.WITH_CUSTOMERS | NESTED_BEFORE
+    assert deployed.rows("SELECT id, name FROM suppliers") == [(1, "Ada")]
+
+
+def _only_records_with_a_new_schema_wait_for_the_registry(
+    deployed: Deployed, ids: Mapping[str, int], second: int
+) -> None:
+    reached = deployed.progress("orders")
+    _send_changes(deployed, ids, second)
+    waits = "SELECT name FROM lamina.query WHERE stopped LIKE 'it waits for the schema registry: %'"
+    deployed.until(lambda: deployed.owner(waits) == [("orders",)], "orders alone waits")
+    for source in ("customers", "goods", "payments", "rates"):
+        deployed.wait_for(source)
+    assert deployed.progress("orders") == reached
+
+
+def _bad_records_name_their_schemas(deployed: Deployed, ids: Mapping[str, int]) -> None:
     orders, goods, payments = (ids[f"{source}-value"] for source in ("orders", "goods", "payments"))
     assert dict(deployed.rows("SELECT error, records FROM lamina.bad_records")) == {
         "no frame of a schema registry: it begins with the byte 0x7b": 1,
@@ -133,14 +152,13 @@ def test_the_shop_in_avro_and_protobuf_equals_the_shop_even_without_its_registry
         f"the schema {orders} is AVRO, not PROTOBUF": 1,
         f"the schema {goods} is PROTOBUF, not AVRO": 1,
     }
-    registry.add(f"{deployed.topic('orders')}-value", THIRD_ORDER)
-    _commands_know_the_schemas(deployed, lamina, tmp_path)
 
-    registry.stop()
+
+def _raw_values_of_the_log_are_read_again_without_a_registry(deployed: Deployed, catalog: Mapping[str, str]) -> None:
+    """Another declaration of the payments reads all of them again. Earlier receipts can still be verified."""
     receipts = [one(deployed.rows(f"SELECT lamina.receipt('{view}')"))[0] for view in ("in_euro", "means")]
-    # The declaration differs, so the raw values of the log are read again.
     streams = catalog["sources/streams.sql"].replace("  parts ", "  reference STRING,\n  parts ")
-    applying.apply(deployed.deployment, catalog | {"sources/streams.sql": streams})
+    applying.apply(deployed.deployment, {**catalog, "sources/streams.sql": streams})
     deployed.catch_up()
     assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
     assert told(deployed) == shop.AFTER_CHANGES | NESTED_AFTER
