@@ -38,16 +38,20 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
-    lamina: CommandLine, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    home = tmp_path / "home"
+def new_home(lamina: CommandLine, home: Path) -> CommandLine:
+    """`lamina` over a home in which nothing runs yet. It has the jars of the repository."""
     home.mkdir(mode=0o700)
     jars = Path(lamina.environment["LAMINA_HOME"]) / "jars"
     (home / "jars").symlink_to(jars.resolve())
-    mine = dict.fromkeys(("LAMINA_POSTGRES", "LAMINA_KAFKA", "LAMINA_ANALYST", "LAMINA_WAREHOUSE"), "")
-    here = CommandLine({**lamina.environment, **mine, "LAMINA_HOME": str(home)}, tmp_path)
-    catalog = tmp_path / "catalog"
+    own = dict.fromkeys(("LAMINA_POSTGRES", "LAMINA_KAFKA", "LAMINA_ANALYST", "LAMINA_WAREHOUSE"), "")
+    return CommandLine({**lamina.environment, **own, "LAMINA_HOME": str(home)}, home.parent)
+
+
+def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
+    lamina: CommandLine, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, catalog = tmp_path / "home", tmp_path / "catalog"
+    here = new_home(lamina, home)
     catalog.mkdir()
     (catalog / "all.sql").write_text(f"{EVENTS}\n{TOTALS}".replace("{topics}", "up"))
     speed = SpeedProcess(home)
@@ -55,38 +59,14 @@ def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
         started = here("up", "--s3", "--json")
         assert "the speed layer is starting" in started.err
         where = {line["what"]: line["where"] for line in started.lines()}
-        reading = where["views (SQLAlchemy)"]
         here("apply", "--catalog", str(catalog))
-        first = speed.background.find()
-        assert first is not None
         how_to_connect(Output(), home, speed, where["console"])
-        shown = capsys.readouterr().out
-        assert f"postgresql://{person()}:" in shown
-        there, command, *_ = shlex.split(shown.splitlines()[-1])  # a newcomer pastes this into a shell
-        assert (there, os.access(command, os.X_OK)) == (f"LAMINA_HOME={home}", True)
-        assert "the speed layer runs" in here("up").err
-        assert speed.background.find() == first
-        database = Database(Settings.read(home, {"LAMINA_HOME": str(home)}).postgres)
-        with closing(database):
-            until(lambda: taken_over(database), "the speed layer has begun")
-            os.kill(first.pid, signal.SIGSTOP)
-            with database.begin() as connection:
-                connection.exec_driver_sql("UPDATE lamina.heartbeat SET heard_at = now() - interval '10 minutes'")
-        again = here("up")
-        assert "has been silent for" in again.err
-        assert "the speed layer is starting" in again.err
-        assert not first.alive()
+        _a_newcomer_can_paste_the_last_line(capsys.readouterr().out, home)
+        _a_second_up_replaces_only_a_hanging_speed_layer(here, speed)
         with urllib.request.urlopen(where["console"]) as page:
             assert "totals" in page.read().decode()
-        (tmp_path / "events.jsonl").write_text('{"kind": "click", "n": 7}\n')
-        here("ingest", "events", str(tmp_path / "events.jsonl"))
-        counted = '{"events": 1, "n": 7, "price": null}'
-        until(lambda: here("sql", "SELECT * FROM totals", "--json").out.strip() == counted, "the next one counts")
-        here.over(spark)("archive")
-        assert list((home / "s3" / "data" / "lamina" / "warehouse").rglob("*.parquet")), "in the object storage"
-        with closing(psycopg2.connect(reading.replace("+psycopg2", ""))) as reader, reader.cursor() as cursor:
-            cursor.execute("SELECT events, current_user <> 'analyst', pg_has_role('analyst', 'SET') FROM totals")
-            assert cursor.fetchall() == [(1, True, False)], "a login of its own"
+        _a_record_is_counted_and_archived_in_the_object_storage(here, spark, home)
+        _a_person_reads_with_a_login_of_their_own(where["views (SQLAlchemy)"])
     finally:
         stopped = here("down")
     assert "Kafka and Postgres have stopped" in stopped.err
@@ -94,3 +74,42 @@ def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
     assert ConsoleProcess(home).background.find() is None
     assert where["console"] == f"http://127.0.0.1:{(home / 'console.port').read_text()}/", "the next start has its port"
     assert here("down").err == f"nothing was running in {home}\n"
+
+
+def _a_newcomer_can_paste_the_last_line(shown: str, home: Path) -> None:
+    assert f"postgresql://{person()}:" in shown
+    there, command, *_ = shlex.split(shown.splitlines()[-1])
+    assert (there, os.access(command, os.X_OK)) == (f"LAMINA_HOME={home}", True)
+
+
+def _a_second_up_replaces_only_a_hanging_speed_layer(here: CommandLine, speed: SpeedProcess) -> None:
+    first = speed.background.find()
+    assert first is not None
+    assert "the speed layer runs" in here("up").err
+    assert speed.background.find() == first
+    home = here.environment["LAMINA_HOME"]
+    with closing(Database(Settings.read(Path(home), {"LAMINA_HOME": home}).postgres)) as database:
+        until(lambda: taken_over(database), "the speed layer has begun")
+        os.kill(first.pid, signal.SIGSTOP)
+        with database.begin() as connection:
+            connection.exec_driver_sql("UPDATE lamina.heartbeat SET heard_at = now() - interval '10 minutes'")
+    again = here("up")
+    assert "has been silent for" in again.err
+    assert "the speed layer is starting" in again.err
+    assert not first.alive()
+
+
+def _a_record_is_counted_and_archived_in_the_object_storage(here: CommandLine, spark: SparkSession, home: Path) -> None:
+    file = home.parent / "events.jsonl"
+    file.write_text('{"kind": "click", "n": 7}\n')
+    here("ingest", "events", str(file))
+    counted = '{"events": 1, "n": 7, "price": null}'
+    until(lambda: here("sql", "SELECT * FROM totals", "--json").out.strip() == counted, "the new speed layer counts")
+    here.over(spark)("archive")
+    assert list((home / "s3" / "data" / "lamina" / "warehouse").rglob("*.parquet"))
+
+
+def _a_person_reads_with_a_login_of_their_own(url: str) -> None:
+    with closing(psycopg2.connect(url.replace("+psycopg2", ""))) as reader, reader.cursor() as cursor:
+        cursor.execute("SELECT events, current_user <> 'analyst', pg_has_role('analyst', 'SET') FROM totals")
+        assert cursor.fetchall() == [(1, True, False)]
