@@ -13,32 +13,29 @@ from sqlglot import exp
 
 from view_algebra.compiled import DEBEZIUM, KeyFormat
 from view_algebra.formats import ValueSql
-from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
+from view_algebra.language.encodings import Encodings
 from view_algebra.language.limits import mapped
 from view_algebra.language.quoting import LONGEST_POSTGRES_NAME, spark_text, words
 from view_algebra.language.starts import start_of
 from view_algebra.language.types import (
     BINARY,
-    CALENDAR,
     DATE,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Type,
-    inside,
     not_in_json,
     read,
     unknown,
 )
 from view_algebra.record_columns import LOG_TIME, SOURCE_TIME
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
+from view_algebra.written.declared_encodings import check_envelope, encodings_of
 from view_algebra.written.dialect import Statement, write_windows_out
 from view_algebra.written.properties import (
-    MODES,
     OF_FIELD,
     OPTIONS,
     SOURCE_PROPERTIES,
-    UNAVAILABLE,
     VIEW_PROPERTIES,
     Options,
     Report,
@@ -157,7 +154,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     format_ = format_of(options, report)
     changes = format_ in DEBEZIUM
     if changes and not primary:
-        _check_envelope(format_, columns, report, options["format"][1])
+        check_envelope(format_, columns, report, options["format"][1])
     by_default = format_.removeprefix("debezium-") if changes and primary else "none"
     key_format = _key_format(primary, options, cast("KeyFormat", by_default), report)
     event_time = _event_time(properties, columns, report, of_changes=bool(primary) and changes)
@@ -165,7 +162,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     _check_keyed(properties, primary, unique, report)
     report_malformed(properties, report)
     properties, start = _fields(properties, columns, report), _start(options, report)
-    encodings = _encodings(columns, primary, format_, properties, options, report)
+    encodings = encodings_of(columns, primary, format_, properties, options, report)
     again = asked_again(format_, key_format, options, report)
     declared = properties | of_format(format_, options) | start | again
     return SourceDeclaration(
@@ -220,92 +217,6 @@ def _check_keys(
                         place, f"a {what} cannot be of type {kind}", "Take a column that is a number, a text or a time."
                     )
                 )
-
-
-def _check_envelope(format_: str, columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
-    """Reports columns outside of the envelope: a change's row columns are inside `before` and `after`."""
-    if others := [name for name in columns if name not in EVENT_FIELDS]:
-        if others == ["payload"]:
-            way_out = "Declare the fields of payload as the columns: op STRING, after STRUCT<…>, ts_ms TIMESTAMP."
-            report(Wrong(place, f"format '{format_}' reads payload, which holds the columns of the event", way_out))
-            return
-        row = ", ".join(f"{name}: {columns[name]}" for name in others)
-        way_out = (
-            f"Declare the key of the rows that they change: PRIMARY KEY (…). Or a stream of the changes:"
-            f" CREATE TABLE … (op STRING, after STRUCT<{row}>, ts_ms TIMESTAMP)."
-        )
-        report(Wrong(place, f"format '{format_}' without a PRIMARY KEY has no column {others[0]}", way_out))
-
-
-EVENT_FIELDS = words("op before after source transaction ts_ms ts_us ts_ns message updateDescription")
-"""Fields of Debezium's change events."""
-
-
-def _encodings(
-    columns: Mapping[str, Type],
-    primary: tuple[str, ...],
-    format_: str,
-    properties: Options,
-    options: Options,
-    report: Report,
-) -> Encodings:
-    """The declared encodings of times, decimals and bytes."""
-    settings: dict[str, str] = {}
-    for name in [mode for mode in MODES if mode in options]:
-        value, place = options[name]
-        if value in MODES[name]:
-            settings[name] = value
-        else:
-            listed = ", ".join(f"'{value}'" for value in MODES[name])
-            says = "" if name == "frame" else "what the connector's configuration says: "
-            report(Wrong(place, f"{name} cannot be {value!r}", f"Write {says}{listed}."))
-    epoch, place = properties.get("epoch", (None, None))
-    times = settings.get("time.precision.mode")
-    if epoch and not any(part.name in CALENDAR for kind in columns.values() for part in inside(kind)):
-        report(Wrong(place, "epoch needs a column of times", "Declare the column TIMESTAMP, or leave epoch out."))
-    if epoch and times and TIME_MODES[times] not in (None, epoch):
-        way_out = "Leave epoch out, or the mode if it is not the connector's."
-        report(
-            Wrong(
-                place,
-                f"epoch {epoch!r} contradicts time.precision.mode {times!r}, which is {TIME_MODES[times]}",
-                way_out,
-            )
-        )
-    changes = format_ in DEBEZIUM
-    schemas = settings.pop("schemas.enable", None) == "true"
-    framed = "frame" in settings and settings.pop("frame") == "registry"
-    flattened = _flattened(columns, properties) or bool(settings)
-    return Encodings(
-        changes=changes,
-        envelope=changes and not primary,
-        epoch=epoch if epoch in UNITS else None,
-        times=times,
-        decimals=settings.get("decimal.handling.mode"),
-        binaries=settings.get("binary.handling.mode"),
-        schemas=schemas and not changes,
-        framed=framed,
-        placeholder=_placeholder(primary, options, report, of_connector=changes or flattened),
-    )
-
-
-def _flattened(columns: Mapping[str, Type], properties: Options) -> bool:
-    """True if records are changes that Debezium's ExtractNewRecordState has flattened."""
-    fields = {properties.get(f"{OF_FIELD}{name}", (name, None))[0] for name in columns}
-    return not fields.isdisjoint(("__deleted", "__op"))
-
-
-def _placeholder(primary: tuple[str, ...], options: Options, report: Report, *, of_connector: bool) -> str | None:
-    """The placeholder of a value that a change left unchanged: the declared one, or Debezium's default."""
-    if UNAVAILABLE not in options:
-        return PLACEHOLDER if primary and of_connector else None
-    value, place = options[UNAVAILABLE]
-    if not primary:
-        report(Wrong(place, f"a stream has no {UNAVAILABLE}", "Leave it out: a stream shows changes as they are."))
-    if not value or value.startswith("hex:"):
-        way_out = "Write the text that the records have, as the connector's configuration says it."
-        report(Wrong(place, f"{UNAVAILABLE} cannot be {value!r}", way_out))
-    return value
 
 
 def _key_format(primary: tuple[str, ...], options: Options, default: KeyFormat, report: Report) -> KeyFormat:
