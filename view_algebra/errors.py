@@ -27,7 +27,8 @@ class LaminaError(Exception):
 class Unknown(LaminaError):
     """Raised if no view, source or preview has the name that was asked for.
 
-    names: those that exist. state: what they are, as `deployed` or `served`.
+    names: those that exist
+    state: the state of those names, such as `deployed` or `served`
     """
 
     def __init__(
