@@ -107,7 +107,7 @@ def _relation(relation: Relation) -> Iterator[str]:
         case Constants():
             yield f"{len(relation.rows)} constants AS {relation.alias}"
         case Cells():
-            yield f"cells {relation.table} AS {relation.alias}{' (one at least)' if relation.one else ''}"
+            yield f"cells {relation.table} AS {relation.alias}{' (one at least)' if relation.never_empty else ''}"
         case Nested():
             yield f"{'LATERAL ' if relation.lateral else ''}("
             yield from (f"  {line}" for line in _query(relation.query))

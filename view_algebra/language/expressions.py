@@ -252,13 +252,13 @@ class Nested:
 
 @dataclass(frozen=True)
 class Cells:
-    """A cell table, in place of the block whose cells it holds. `one`: it has one row even when empty."""
+    """A cell table, in place of the block whose cells it holds. `never_empty`: it has one row at least."""
 
     table: int
     alias: str
     columns: tuple[tuple[str, Type], ...]
     keys: tuple[str, ...]
-    one: bool = False
+    never_empty: bool = False
 
 
 @dataclass(frozen=True)

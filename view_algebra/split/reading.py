@@ -224,8 +224,8 @@ def cell_relation(leaf: Leaf, table: int) -> Cells:
     columns = tuple((name, e.type) for name, e in leaf.keys) + tuple(
         (k.name, k.partial.type if k.partial else k.expression.type) for k in leaf.kept
     )
-    one = leaf.kind == "aggregate" and not leaf.keys
-    return Cells(table, CELL, columns, tuple(name for name, _ in leaf.keys), one)
+    never_empty = leaf.kind == "aggregate" and not leaf.keys
+    return Cells(table, CELL, columns, tuple(name for name, _ in leaf.keys), never_empty)
 
 
 def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
@@ -238,7 +238,7 @@ def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -
     keys: dict[Expr, Expr] = {e: Field(CELL, (name,), e.type) for name, e in named} | window
     counting = _Counting(
         at_most=MOST_RECORDS if block.keeping.join is None else None,  # a join may repeat a cell any number of times
-        zero_without_cells=cells.one or (several and block.group == ()),
+        zero_without_cells=cells.never_empty or (several and block.group == ()),
     )
     change = _read_from_cells(leaf, keys, counting)
     asked = block.having if is_aggregated(block) else block.undecided

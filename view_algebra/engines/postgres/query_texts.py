@@ -87,7 +87,7 @@ def _from(value: Select, writer: Writer) -> tuple[str, Select]:
         table = f"cells.{postgres_name(writer.tables[relation.table])}"
         if any(isinstance(part, Subquery) and part.correlated for part in parts(value)):
             table += f" AS {writer.alias(relation.alias)}"
-        text = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
+        text = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.never_empty else table
     else:
         text = _relation(above_cells(relation), writer)
     return text, _bare(value, relation.alias) if isinstance(relation, Named) else value
