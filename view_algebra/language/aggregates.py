@@ -399,20 +399,20 @@ def _moments(
     final: Callable[[Mapping[str, Expr]], Expr],
     above: str | None,
     *,
-    two: bool = False,
+    of_pairs: bool = False,
     power: int = 2,
     synonyms: tuple[str, ...] = (),
 ) -> AggregateFunction:
-    """The row of an aggregate of deviations from means. With two columns, y comes first, as in `regr_slope(y, x)`.
+    """The row of an aggregate of deviations from means. With `of_pairs`, y comes first, as in `regr_slope(y, x)`.
 
     power: the highest power of deviations that it sums.
     """
     return AggregateFunction(
         name,
-        (2, 2) if two else (1, 1),
+        (2, 2) if of_pairs else (1, 1),
         accepts=lambda kind: kind.numeric,
         gives=lambda _: DOUBLE,
-        partials=functools.partial(_deviations, power, two),
+        partials=functools.partial(_deviations, power, of_pairs),
         final=lambda partials, _: final(partials),
         above=None if above is None else lambda _: above,
         deviates=True,
@@ -420,7 +420,7 @@ def _moments(
     )
 
 
-def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
+def _deviations(power: int, of_pairs: bool, arguments: Sequence[Expr], when: Expr | None) -> tuple[TypedPartial, ...]:
     """The count, the means, and the sums of products or powers of the deviations from them."""
     condition = both(when, not_null(arguments))
     y, x = (cast(a, DOUBLE) for a in (arguments[0], arguments[-1]))
@@ -429,7 +429,7 @@ def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | N
     def mean(of: Expr, axis: str) -> TypedPartial:
         return TypedPartial(f"mean_{axis}", "mean", only(condition, of), DOUBLE, about=of, merged_with=(count,))
 
-    x_mean, y_mean = mean(x, "x"), mean(y, "y") if two else mean(x, "x")
+    x_mean, y_mean = mean(x, "x"), mean(y, "y") if of_pairs else mean(x, "x")
 
     def comoment(a: Expr, a_mean: TypedPartial, b: Expr, b_mean: TypedPartial, axes: str) -> TypedPartial:
         merged_with = (count, a_mean, b_mean)
@@ -437,7 +437,7 @@ def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | N
             f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, merged_with=merged_with, other=b
         )
 
-    if not two:
+    if not of_pairs:
         lower: tuple[TypedPartial, ...] = (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
         for merge in _POWERS[: power - 2]:
             lower += (TypedPartial(merge, merge, only(condition, x), DOUBLE, about=x, merged_with=lower),)
@@ -618,15 +618,15 @@ _OF_MOMENTS = (
     ),
     _moments("skewness", _skewness, _SKEWNESS, power=3),
     _moments("kurtosis", _kurtosis, _KURTOSIS, power=4),
-    _moments("covar_pop", _over("c_xy"), _per(_products(_X, _Y), _PAIRS), two=True),
-    _moments("covar_samp", _over("c_xy", 1), _per(_products(_X, _Y), f"{_PAIRS} - 1"), two=True),
-    _moments("corr", _correlation, _CORRELATION, two=True),
-    _moments("regr_slope", _slope, _SLOPE, two=True),
-    _moments("regr_intercept", _intercept, _INTERCEPT, two=True),
-    _moments("regr_r2", _determination, _DETERMINATION, two=True),
-    _moments("regr_sxx", lambda partials: partials["c_xx"], _products(_Y, _Y), two=True),
-    _moments("regr_sxy", lambda partials: partials["c_xy"], _products(_X, _Y), two=True),
-    _moments("regr_syy", lambda partials: partials["c_yy"], _products(_X, _X), two=True),
+    _moments("covar_pop", _over("c_xy"), _per(_products(_X, _Y), _PAIRS), of_pairs=True),
+    _moments("covar_samp", _over("c_xy", 1), _per(_products(_X, _Y), f"{_PAIRS} - 1"), of_pairs=True),
+    _moments("corr", _correlation, _CORRELATION, of_pairs=True),
+    _moments("regr_slope", _slope, _SLOPE, of_pairs=True),
+    _moments("regr_intercept", _intercept, _INTERCEPT, of_pairs=True),
+    _moments("regr_r2", _determination, _DETERMINATION, of_pairs=True),
+    _moments("regr_sxx", lambda partials: partials["c_xx"], _products(_Y, _Y), of_pairs=True),
+    _moments("regr_sxy", lambda partials: partials["c_xy"], _products(_X, _Y), of_pairs=True),
+    _moments("regr_syy", lambda partials: partials["c_yy"], _products(_X, _X), of_pairs=True),
 )
 
 _TABLE = (
