@@ -36,6 +36,7 @@ def natural_name(item: exp.Expr, scope: Scope) -> str:
     if isinstance(item, exp.Cast) and isinstance(item.this, exp.Column):
         return str(item.this.name) if len(item.this.parts) == 1 else ""
     printed = "" if names_an_output(item, scope.edits) else _printed(item.unnest(), scope) or ""
+    # a column's name cannot look like a format's placeholder
     return "" if set("{}%") & {*printed} or len(printed.encode()) > LONGEST_POSTGRES_NAME else printed
 
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from view_algebra.compiled import ASK_AGAIN, KeyFormat
 from view_algebra.formats import DECODED_KEYS, FORMATS, DeclaredColumns, FormatMistake, ValueSql
 from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, FRAMES, SCHEMAS, TIME_MODES, UNITS, Encodings
+from view_algebra.language.quoting import LONGEST_POSTGRES_NAME
 from view_algebra.language.types import Type
 from view_algebra.refusals import Span, Wrong, span, suggestion
 
@@ -150,7 +151,7 @@ _FORMS = {
     "keep_versions": (r"\d{1,3}", "Write a whole number, for example '1'."),
     "fresh_within": (_SPAN, "Write 'fresh_within' = '5 seconds'."),
     "rebuild_every": (_AGE, "Write 'rebuild_every' = '7 days'."),
-    "renamed_from": (r"\w{1,63}", "Write the name that the view had, for example 'old_name'."),
+    "renamed_from": (rf"\w{{1,{LONGEST_POSTGRES_NAME}}}", "Write the name that the view had, for example 'old_name'."),
     "retain": (_AGE, "Write 'retain' = '90 days'."),
 }
 """Forms of properties' values, with the way to write one."""
