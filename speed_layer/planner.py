@@ -35,7 +35,7 @@ from view_algebra.errors import LaminaError
 from view_algebra.formats import Answers
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 log = logging.getLogger("lamina.speed")
 
@@ -89,15 +89,10 @@ class Preparation:
         """True while the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, run: Callable[[Jobs], None], spark: SparkSession) -> None:
-        """Calls `run` in the thread, with the group for its jobs."""
-
-        def prepare() -> None:
-            self._jobs = jobs = Jobs(spark)
-            self._given_up_at = None
-            run(jobs)
-
-        self._thread = threading.Thread(target=prepare, name="preparation", daemon=True)
+    def begin(self, jobs: Jobs, run: Callable[[], None]) -> None:
+        """Calls `run`, which starts these jobs, in the thread."""
+        self._jobs, self._given_up_at = jobs, None
+        self._thread = threading.Thread(target=run, name="preparation", daemon=True)
         self._thread.start()
 
     def give_up(self, seconds: float) -> None:
@@ -156,7 +151,8 @@ class Planner:
             return
         soon = Statements.of_all(versions.tables_by_parse(connection, self.source, now.names | new))
         read = partial(decoded, raw, soon.sources, answers)
-        self.preparation.begin(partial(self._run, soon, new, read), self.resources.spark)
+        jobs = Jobs(self.resources.spark)
+        self.preparation.begin(jobs, partial(self._run, soon, new, read, jobs))
 
     def _todays_entry(self, statements: Statements) -> _Entry | None:
         return self.kept.entry(statements, self.resources.today(), self.settings)
