@@ -2,8 +2,12 @@
 
 Syntax trees come in, and the typed queries of `language/expressions.py` go out. Read it by clause:
 
-    queries         a block, clause by clause: SELECT, set operations
-    relations       FROM: joins, USING, LATERAL, AS OF, VALUES
+    queries         a query, and a block clause by clause
+    relations       FROM: streams, views, subqueries, VALUES, joins, LATERAL
+    using, as_of    JOIN … USING, joins with the versions of a table
+    join_keys       joins of a text with a number, which are refused
+    outputs         SELECT: its columns and their names
+    set_operations  UNION, INTERSECT, EXCEPT
     grouping        GROUP BY: grouping sets, windows of time, sessions
     scalars         expressions: a reader for each kind of node
     casts, likes    CAST, LIKE

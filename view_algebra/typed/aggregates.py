@@ -271,7 +271,7 @@ def within_group(
         raise Wrong(place, f"{call_.name.lower()}() does not take WITHIN GROUP", way_out)
     value, name = keys[0].this, row.name
     operands = [scope.edits.copy(part) for part in (value, *nodes)]
-    result = replace(aggregate(name, _call(name, *operands), scope, when), place=place)
+    result = replace(aggregate(name, exp.Anonymous(this=name, expressions=operands), scope, when), place=place)
     for part, copy in zip((value, *nodes), operands, strict=True):
         scope.edits.adopt(part, copy)
     if keys[0].args.get("desc"):
@@ -280,7 +280,3 @@ def within_group(
         share = Decimal(1) - Decimal(str(getattr(result.arguments[1], "value", 0)))
         result = replace(result, arguments=(result.arguments[0], number(str(share))))
     return result
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    return exp.Anonymous(this=name, expressions=[*arguments])

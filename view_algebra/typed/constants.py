@@ -68,6 +68,8 @@ def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, plac
 
 
 def _meeting(column: Sequence[Expr], place: Place) -> Type:
+    """The common type of the values of a column."""
+
     def wider(kind: Type, value: Expr) -> Type:
         if (met := common(kind, value.type)) is None:
             raise Wrong(value.place or place, f"VALUES mixes {kind} with {value.type}", "Cast one of them.")
@@ -218,6 +220,7 @@ def join_of(join: Joined) -> Relation:
 
 
 def _gives_records(relation: Relation) -> bool:
+    """True for a stream, a projection of one, or records that are exploded already."""
     projection = isinstance(relation, Nested) and is_projection(relation.query)
     return (
         projection
@@ -232,6 +235,7 @@ def _struct(names: Sequence[str], row: Mapping[Expr, Expr], kind: Type) -> Expr:
 
 
 def _lambda(condition: Expr, of: Named, kind: Type) -> Expr:
+    """The condition of a join as a lambda over a row of constants."""
     variable = f"{of.alias} 0"
 
     def change(part: Expr) -> Expr | None:

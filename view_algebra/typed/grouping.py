@@ -92,6 +92,7 @@ def groups_of(node: exp.Group, scope: Scope, outputs: Sequence[Output]) -> tuple
 
 
 def _group(node: exp.Group, scope: Scope, outputs: Sequence[Output]) -> tuple[Expr, ...]:
+    """The columns of a GROUP BY with one grouping, also of GROUP BY ALL."""
     if node.args.get("all"):
         if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
             raise Wrong(
@@ -213,6 +214,7 @@ def sets_of(node: exp.Group, key: Key) -> Sets | None:
 
 
 def _sets(node: exp.Expr, key: Key) -> Sets:
+    """The groupings of ROLLUP, CUBE or GROUPING SETS."""
     if not isinstance(node, exp.GroupingSets) and any(
         isinstance(i, exp.Tuple) and not i.expressions for i in node.expressions
     ):
@@ -259,6 +261,7 @@ def _nests(node: exp.Expr) -> bool:
 
 
 def _columns(items: Sequence[exp.Expr], key: Key) -> list[Expr]:
+    """The columns of GROUP BY without constants."""
     resolved_keys = (key(item.this if isinstance(item, exp.Paren) else item) for item in items)
     return [k for k in resolved_keys if k is not None]
 

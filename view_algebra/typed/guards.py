@@ -60,7 +60,7 @@ def _guarded(node: exp.Expr, call_: Call, scope: Scope) -> str | None:
     if isinstance(node, (exp.Like, exp.ILike)):
         text = guarded_like(node, scope)
     elif isinstance(node, exp.Anonymous):
-        text = _called(node, call_, scope)
+        text = _guarded_call(node, call_, scope)
     if (size := _length(call_)) is not None:
         return ended_within_calendar(scope.edited_sql(node), size)
     if leaves_calendar(call_):
@@ -124,7 +124,7 @@ def _is_call(node: exp.Expr, call_: Call) -> bool:
     return bound and call_.function.startswith(("window_", "session"))
 
 
-def _called(node: exp.Anonymous, call_: Call, scope: Scope) -> str | None:
+def _guarded_call(node: exp.Anonymous, call_: Call, scope: Scope) -> str | None:
     """A function with the guard that it has below the aggregation, or None if it has none."""
     if node.name.lower() != call_.function or len(node.expressions) != len(call_.arguments):
         return None

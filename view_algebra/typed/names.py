@@ -155,6 +155,7 @@ OWN_ALIASES = ("pane", "hop", "block", CELL, "finer", "apart", "grouped", "one")
 
 
 def _column(alias: str, names: Sequence[str], columns: Columns, place: Place) -> tuple[str, Expr] | None:
+    """The column of a relation and the fields inside it, after the relation's alias. None if it has no such column."""
     named = tuple((name, kind) for name, kind in columns if name.lower() == names[0].lower())
     if not named:
         return None

@@ -110,6 +110,7 @@ def _name(item: exp.Expr, number: int) -> str:
 
 
 def _pairs(arguments: Sequence[Expr], name: str, place: Place) -> tuple[list[str], list[Expr]]:
+    """The names and the values of named_struct('a', x) and map('a', x)."""
     keys = [key.value for key in arguments[::2] if isinstance(key, Constant) and key.type == STRING]
     if len(arguments) % 2 or len(keys) * 2 != len(arguments) or None in keys:
         raise Wrong(place, f"{name}() takes only literal texts as keys", f"Write {name}('a', x, 'b', y).")
@@ -165,6 +166,7 @@ def _over_entries(name: str, of: Expr, node: exp.Expr, scope: Scope, place: Plac
 
 
 def _folded(array: Expr, node: exp.Anonymous, scope: Scope) -> Expr:
+    """aggregate(array, start, merge), and with a fourth argument that finishes the result."""
     nodes, place = node.expressions[1:], span(node)
     start = resolved(nodes[0], scope)
     assert array.type.element is not None
@@ -179,6 +181,7 @@ def _folded(array: Expr, node: exp.Anonymous, scope: Scope) -> Expr:
 
 
 def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, fewest: int = 1) -> Call:
+    """The lambda in an argument, whose variables have these types."""
     place = span(node)
     if not isinstance(node, exp.Lambda) or not fewest <= len(node.expressions) <= len(types):
         raise Wrong(place, "this argument must be a lambda", "Write x -> …." if fewest == 1 else "Write (a, x) -> ….")

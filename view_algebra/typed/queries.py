@@ -1,47 +1,30 @@
-"""From the author's syntax to typed queries: a block's clauses in the order in which SQL gives them meaning.
-
-SELECT spells out `*` and explode(), and gives each output the name that Spark gives it. UNION, INTERSECT and EXCEPT
-bring their columns to one type.
-"""
+"""From the author's syntax to typed queries: a block's clauses in the order in which SQL gives them meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import cast as static_cast
 
 from sqlglot import exp
 
 from view_algebra.language.expressions import (
-    NULL,
     Aggregate,
     Call,
-    Combined,
-    Constant,
     Expr,
     Field,
     Nested,
-    Order,
     Output,
     Query,
     Relation,
     Select,
-    Stream,
-    Subquery,
     Windowed,
     both,
-    member,
 )
-from view_algebra.language.lengths import LENGTHS
-from view_algebra.language.meeting import cast, meet
 from view_algebra.language.operators import condition
-from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import is_session
-from view_algebra.language.types import STRING, VOID, WINDOW, Type, inside
 from view_algebra.language.walks import (
     above_group,
-    every_relation,
     has_windows,
     is_of_records,
     rewrite,
@@ -50,10 +33,10 @@ from view_algebra.language.walks import (
     windowed,
     with_nested,
 )
-from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
 from view_algebra.typed.events import is_in_order, passing_on_all, reading_passed, reads_records
-from view_algebra.typed.generators import generated, makes_rows, with_generator
+from view_algebra.typed.generators import with_generator
 from view_algebra.typed.grouping import (
     HAS_ROWS,
     exploded_groups,
@@ -64,22 +47,19 @@ from view_algebra.typed.grouping import (
     over_sets,
     windows_of,
 )
+from view_algebra.typed.join_keys import refuse_texts_that_meet_numbers
 from view_algebra.typed.keys import by_rows
 from view_algebra.typed.names import (
     column_names,
-    find,
-    merged_column,
-    name_parts,
     naming,
-    refuse_alike,
     with_column_names,
 )
-from view_algebra.typed.natural_names import natural_name
-from view_algebra.typed.nested import by_scalars, by_texts, is_empty
-from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses, refuse_texts_that_meet_numbers
-from view_algebra.typed.scopes import Outside, Rows, Scope, Sets, is_kafkas, resolved
+from view_algebra.typed.nested import by_scalars, by_texts
+from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_hidden_order, refuse_outer
+from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses
+from view_algebra.typed.scopes import Outside, Rows, Scope, Sets, resolved
+from view_algebra.typed.set_operations import combined, modified
 from view_algebra.typed.spark_refuses import (
-    OVERLAPPING,
     refuse_in_outer_joins,
     refuse_names_of_names,
     spark_refuses,
@@ -90,11 +70,9 @@ from view_algebra.typed.ties import (
     inherited,
     limit_of,
     refuse_windows_in_order,
-    set_in_total_order,
     sort_keys,
 )
 from view_algebra.written.dialect import qualifying, without_qualify
-from view_algebra.written.ways_out import one_row_each
 
 
 def query(node: exp.Expr, outside: Outside) -> Query:
@@ -143,7 +121,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     order = tuple(sort_keys(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
     if distinct := is_distinct(node, outputs):
         refuse_windows_in_order(order, node)
-        _refuse_hidden_order(order, outputs)
+        refuse_hidden_order(order, outputs)
     limit, offset = limit_of(node)
     above = [o.expression for o in outputs] + [o.expression for o in order]
     above += [generator.argument for generator in scope.generators]
@@ -190,13 +168,14 @@ def _from_where(node: exp.Select, scope: Scope) -> Scope:
     scope = replace(scope, rows=_rows(relation))
     where = node.args.get("where")
     filtered = condition(resolved(where.this, scope.with_outer(scope.outside.around)), "WHERE") if where else None
-    filtered = reduce(both, scope.semi, filtered)
+    filtered = reduce(both, scope.filters, filtered)
     if filtered is not None:
         refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
     return replace(scope, rows=replace(scope.rows, where=filtered))
 
 
 def _rows(relation: Relation | None) -> Rows:
+    """The rows of FROM, before WHERE."""
     below = relation.query if isinstance(relation, Nested) else None
     return Rows(
         relation,
@@ -295,232 +274,3 @@ def _in_total_order(
     if by_row and (below := passing_on_all(scope)) is not None:
         block = with_nested(block, lambda nested: below if nested.alias == below.alias else nested)
     return in_total_order(reading_passed(block, scope), node, scope, grouped, sets)
-
-
-def outputs_of(node: exp.Select, scope: Scope) -> tuple[list[Output], Scope]:
-    """The outputs of a SELECT, and the scope with their names and the calls among them that make rows."""
-    outputs: list[Output] = []
-    for item in node.expressions:
-        star = item if isinstance(item, exp.Star) else None
-        qualifier = ""
-        if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-            star, qualifier = item.this, item.table.lower()
-        if star is not None and qualifier and qualifier not in scope.relations:
-            outputs += _fields(static_cast(exp.Column, item), scope)
-            continue
-        if star is not None:
-            outputs += _star(star, qualifier, scope)
-            continue
-        inner = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
-        if makes_rows(inner):
-            exploded, scope = _exploded(inner, item, scope)
-            outputs += exploded
-            continue
-        value = resolved(inner, scope)
-        name = item.alias if isinstance(item, exp.Alias) else natural_name(item, scope)
-        if any(kind.length for kind in inside(value.type)) and value.type not in LENGTHS:
-            way_out = "A difference of two times is a column of its own: ts - before AS waited."
-            raise Wrong(span(item), f"a column cannot be of type {value.type}", way_out)
-        if value.type == VOID:
-            value = cast(value, STRING, implicit=True)
-        elif VOID in inside(value.type) and any(map(is_empty, walk(value))):
-            way_out = "Write it next to others, for example coalesce(tags, array())."
-            raise Wrong(value.place or span(item), f"an empty {value.type} has no known type", way_out)
-        outputs.append(Output(name, value))
-        if isinstance(item, exp.Alias):
-            unclear = scope.unclear | ({name.lower()} & scope.aliases.keys())
-            scope = replace(scope, unclear=unclear, aliases={name.lower(): value, **scope.aliases})
-    return outputs, replace(scope, unclear=scope.unclear | _unclear(outputs))
-
-
-def _exploded(node: exp.Expr, item: exp.Expr, scope: Scope) -> tuple[list[Output], Scope]:
-    """The columns of `SELECT explode(x) AS element`, and the scope with their names."""
-    place = span(node)
-    if scope.generators:
-        way_out = "Write LATERAL VIEW explode(tags) t AS tag."
-        raise Wrong(place, "SELECT has two generators", way_out)
-    names = [column.name for column in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
-    names = [item.alias] if isinstance(item, exp.Alias) else names
-    generator = generated(node, names, f"q{len(scope.relations) + 1}", scope)
-    outputs = [Output(name, Field(generator.alias, (name,), kind, place=place)) for name, kind in generator.columns]
-    aliases = {output.name.lower(): output.expression for output in outputs if names}
-    return outputs, replace(scope, generators=(generator,), aliases={**aliases, **scope.aliases})
-
-
-def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
-    if not scope.relations:
-        raise Wrong(span(star), "SELECT * needs FROM", "Name a source or a view in FROM.")
-    left_out = _left_out(star, {name.lower() for columns in scope.relations.values() for name, _ in columns})
-    for alias, columns in scope.relations.items():
-        if not qualifier or alias == qualifier:
-            refuse_alike(columns, span(star))
-    starred = [
-        Field(alias, (name,), kind, place=span(star))
-        for alias, columns in scope.relations.items()
-        if not qualifier or alias == qualifier
-        for name, kind in columns
-        if not is_kafkas(alias, name, scope) and name.lower() not in left_out
-    ]
-    names = () if qualifier else [name for name in scope.using if name not in left_out]
-    shared = {name: e for name in names if (e := merged_column(name, scope, span(star))) is not None}
-    if not qualifier:
-        starred = [field for field in starred if (field.relation, field.path[0].lower()) not in scope.merged]
-    own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in starred]
-    scope.edits.spell_columns(star, [*map(spark_name, shared), *own])
-    once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]
-    nulls = Constant(None, STRING, span(star))
-    return [*once, *(Output(f.path[0], nulls if f.type == VOID else f) for f in starred)]
-
-
-def _unclear(outputs: Sequence[Output]) -> set[str]:
-    """Names that several outputs share, unless all of them are that one column."""
-    meant: dict[str, Expr] = {}
-    shared: set[str] = set()
-    for name, value in ((output.name.lower(), output.expression) for output in outputs):
-        own = isinstance(value, Field) and [part.lower() for part in value.path] == [name]
-        if name in meant and not (own and meant[name] == value):
-            shared.add(name)
-        meant.setdefault(name, value)
-    return shared
-
-
-def refuse_outer(outputs: Sequence[Output]) -> None:
-    """Refuses columns of the relations before LATERAL in the outputs of records or groups."""
-    for part in (part for output in outputs for part in walk(output.expression)):
-        if isinstance(part, Field) and part.outer:
-            way_out = f"Compute with it outside: SELECT {part.relation}.{part.path[0]} + l.x FROM …, LATERAL (…) AS l."
-            raise Wrong(part.place, "records and groups cannot show a column of a relation before LATERAL", way_out)
-
-
-def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:
-    """The columns that `* EXCEPT (…)` leaves out."""
-    omitted: set[str] = set()
-    for column in star.args.get("except_") or star.args.get("except") or []:
-        name = (
-            ".".join(name_parts(column)).lower() if isinstance(column, (exp.Column, exp.Dot)) else column.name.lower()
-        )
-        if name not in columns or name in omitted:
-            raise Wrong(span(column), f"EXCEPT ({name}) names a column that is missing", suggestion(name, [*columns]))
-        omitted.add(name)
-    return omitted
-
-
-def _fields(item: exp.Column, scope: Scope) -> list[Output]:
-    """The fields of the struct, or the bounds of the window, of `column.*`."""
-    names, place = [part.name for part in item.parts[:-1]], span(item.parts[-2])
-    if names[0].lower() in scope.windows:
-        raise Wrong(place, f"Spark does not know {names[0]}.*", "Write window.start, window.end.")
-    visible = {name.lower() for columns in scope.relations.values() for name, _ in columns}
-    visible |= {relation.lower() for relation in scope.relations} if len(names) > 1 else set()
-    if names[0].lower() not in visible:
-        raise Wrong(place, f"there is no relation {names[0]}", suggestion(names[0], scope.relations))
-    struct = find(names, scope.relations, place)
-    if not struct.type.fields or item.this.args.get("except_") or item.this.args.get("except"):
-        raise Wrong(place, f"{'.'.join(names)}.* does not take {struct.type}", "Name the fields.")
-    return [Output(name, member(struct, name, place)) for name, _ in struct.type.fields]
-
-
-def is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
-    """True for SELECT DISTINCT. Refuses it if the two engines compare its outputs differently."""
-    distinct = node.args.get("distinct")
-    if distinct is not None and distinct.args.get("on"):
-        raise Wrong(
-            span(distinct.args["on"]) or span(node), "DISTINCT ON is not served", f"Write {one_row_each(node)}."
-        )
-    kinds = {o.expression: o.expression.type for o in outputs}
-    nested = next((e for e, kind in kinds.items() if kind.nested and kind != WINDOW), None)
-    if distinct is not None and nested is not None:
-        way_out = "Leave it out, or take to_json(…) of it."
-        raise Wrong(nested.place or span(node), f"SELECT DISTINCT does not take {nested.type}", way_out)
-    session = next((e for e, kind in kinds.items() if kind.session), None)
-    if distinct is not None and session is not None:
-        way_out = OVERLAPPING
-        if node.args.get("group") is None:
-            way_out = "Write GROUP BY session_window(…), and select session_window.start and session_window.end."
-        raise Wrong(session.place or span(node), "SELECT DISTINCT does not take sessions", way_out)
-    return distinct is not None
-
-
-def _refuse_hidden_order(order: Sequence[Order], outputs: Sequence[Output]) -> None:
-    """Refuses ORDER BY of DISTINCT rows by other than their columns."""
-    columns = {output.expression: NULL for output in outputs}
-    for part in (part for key in order for part in walk(rewrite(key.expression, columns.get))):
-        if isinstance(part, (Field, Aggregate, Windowed, Subquery)):
-            way_out = "Select it, or leave DISTINCT out."
-            raise Wrong(part.place, "ORDER BY reads what SELECT DISTINCT leaves out", way_out)
-
-
-def combined(node: exp.SetOperation, outside: Outside) -> Query:
-    """Two queries as one: each column gets a common type, and the name that the first query gives it."""
-    left, right = (outside.context.query(side, outside.of_a_part()) for side in (node.this, node.expression))
-    place = span(node.expression)
-    if len(left.columns) != len(right.columns):
-        raise Wrong(
-            place,
-            f"the sides of {node.key.upper()} have {len(left.columns)} and {len(right.columns)} columns",
-            "Give both sides the same columns.",
-        )
-    if node.args.get("by_name"):
-        raise Wrong(place, f"{node.key.upper()} BY NAME is not served", "Order the columns alike on both sides.")
-    sides = zip(_kinds(left), _kinds(right), strict=True)
-    met = [meet((Constant("", a), Constant("", b)), place, node.key.upper(), texts=True) for a, b in sides]
-    kinds = [column[0].type for column in met]
-    kinds = [STRING if kind == VOID else kind for kind in kinds]
-    left, right = _cast_outputs(left, kinds), _cast_outputs(right, kinds)
-    operator = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}[type(node)]
-    if not node.args.get("distinct", True):
-        operator += " ALL"
-    if not operator.endswith("ALL") and any(kind.nested and kind != WINDOW for kind in kinds):
-        raise Wrong(place, f"{operator} does not take nested values", f"Take to_json(…) of them, or {operator} ALL.")
-    if not operator.endswith("ALL") and any(kind.session for kind in _kinds(left) + _kinds(right)):
-        raise Wrong(place, f"{operator} does not take sessions", OVERLAPPING)
-    return modified(Combined(operator, left, right, left.columns, place=span(node)), node, outside)
-
-
-def modified(query: Query, node: exp.Expr, outside: Outside) -> Query:
-    """ORDER BY and LIMIT after a set operation or around a query in parentheses."""
-    if not node.args.get("order") and not node.args.get("limit") and not node.args.get("offset"):
-        return query
-    scope = Scope(outside.without_outer(), {"": query.columns})
-    order = tuple(sort_keys(node, scope, query.columns))
-    for key in order:
-        way_out = "Put the set operation into a subquery in FROM, and compute and order outside."
-        refuse_aggregates(key.expression, "ORDER BY of a set operation", way_out)
-        _refuse_records(key.expression, way_out)
-    limit, offset = limit_of(node)
-    if isinstance(query, Combined):
-        refuse_windows_in_order(order, node)
-    if query.order or query.limit is not None:
-        raise Wrong(span(node), "the query has ORDER BY or LIMIT twice", "Put the inner query into a subquery in FROM.")
-    place = span(node.args.get("limit") or node)
-    query = replace(query, order=order, limit=limit, offset=offset, limit_place=place)
-    return set_in_total_order(query, node, scope.edits) if isinstance(query, Combined) else query
-
-
-def _refuse_records(key: Expr, way_out: str) -> None:
-    """Refuses a subquery over records in ORDER BY of a set operation: it belongs to no block that could keep cells."""
-    for part in walk(key):
-        if isinstance(part, Subquery) and any(isinstance(read, Stream) for read in every_relation(part.query)):
-            raise Wrong(part.place, "ORDER BY of a set operation cannot read records in a subquery", way_out)
-
-
-def _kinds(query: Query) -> list[Type]:
-    """The types of a query's columns. A column of NULLs takes any type."""
-    if isinstance(query, Combined):
-        sides = zip(_kinds(query.left), _kinds(query.right), strict=True)
-        return [right if left == VOID else left for left, right in sides]
-    columns = [output.expression for output in query.outputs]
-    return [VOID if isinstance(e, Constant) and e.value is None else e.type for e in columns]
-
-
-def _cast_outputs(query: Query, kinds: Sequence[Type]) -> Query:
-    if isinstance(query, Select):
-        outputs = tuple(
-            replace(o, expression=cast(o.expression, kind, implicit=kind != STRING or o.expression.type == VOID))
-            for o, kind in zip(query.outputs, kinds, strict=True)
-        )
-        return replace(query, outputs=outputs)
-    columns = tuple((name, kind) for (name, _), kind in zip(query.columns, kinds, strict=True))
-    return replace(
-        query, left=_cast_outputs(query.left, kinds), right=_cast_outputs(query.right, kinds), columns=columns
-    )

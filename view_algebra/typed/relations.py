@@ -1,17 +1,8 @@
-"""FROM: streams, views, subqueries, VALUES, joins and LATERAL, with every name resolved.
-
-- USING and NATURAL compare columns by name and merge each pair into one column.
-- `JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON …` joins the version of a row that held at a time. A version holds from
-  its time until that of the next version of its key. If both have the same time, the first never holds. The joined
-  relation has all versions, each with these two times. A deletion ends the version before it, and is not a version.
-- A join of a text with a number is refused. Spark would read the text as a number, and a text that is not a number
-  matches nothing: a key declared with the wrong type would silently give a view without rows. The author writes the
-  cast.
-"""
+"""FROM: streams, views, subqueries, VALUES, joins and LATERAL, with every name resolved."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal as Choice
 from typing import cast as static_cast
@@ -21,33 +12,27 @@ from sqlglot import exp
 from view_algebra.compiled import changes_name
 from view_algebra.language.expressions import (
     TRUE,
-    Call,
     Combined,
     Constant,
     Constants,
     Expr,
-    Field,
     Joined,
     Nested,
-    Place,
     Query,
     Read,
     Relation,
-    Select,
     Stream,
     both,
-    conjuncts,
 )
 from view_algebra.language.functions import WINDOWED, instead_of_rows
 from view_algebra.language.limits import finite, within_calendar
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
-from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name, words
 from view_algebra.language.times import MOST_ELEMENTS
-from view_algebra.language.types import BIGINT, CALENDAR, INTERVAL, STRING
-from view_algebra.language.walks import relations_in, walk
+from view_algebra.language.types import BIGINT, CALENDAR, INTERVAL
 from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.typed.as_of import A_TIME, versions_of
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, join_of, table
 from view_algebra.typed.events import PASSED, is_in_order, passes_on
@@ -59,7 +44,6 @@ from view_algebra.typed.names import (
     column_names,
     columns_of,
     find,
-    merged_column,
     named_item,
     naming,
     refuse_other_number,
@@ -67,12 +51,13 @@ from view_algebra.typed.names import (
     untyped,
     with_column_names,
 )
-from view_algebra.typed.scopes import Columns, Outside, Scope, is_kafkas, resolved
+from view_algebra.typed.scopes import Outside, Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.typed.subqueries import JOINS, semi_join
+from view_algebra.typed.using import common_columns, using_condition
 from view_algebra.written.dialect import parsed
 from view_algebra.written.pivots import pivoted, refuse_counts
-from view_algebra.written.tables import FROM, HOLDS, UNTIL, versions
+from view_algebra.written.tables import HOLDS
 from view_algebra.written.ways_out import unnested
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
@@ -177,6 +162,7 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
 
 
 def _rows(node: exp.Values, scope: Scope) -> list[list[Expr]]:
+    """The rows of VALUES, which name no columns."""
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     for value in (value for row in rows for value in row):
         if isinstance(value, exp.Alias):
@@ -206,6 +192,7 @@ def _table_function(node: exp.Table, scope: Scope) -> Constants:
 
 
 def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
+    """A stream, a view or a CTE, by its name."""
     if node.args.get("version"):
         way_out = f"Write FROM orders AS o JOIN {node.name} FOR SYSTEM_TIME AS OF o.ts AS {node.name[:1]} ON …."
         raise Wrong(span(node), "FOR SYSTEM_TIME AS OF needs a join", way_out)
@@ -300,6 +287,7 @@ def _in_place_of(node: exp.Table, select: exp.Expr, inner: Query, names: Sequenc
 def _explode(
     relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False
 ) -> tuple[Relation, Scope]:
+    """The relation exploded by LATERAL VIEW, and the scope with the names of the new columns."""
     call_, alias = lateral.this, lateral.args.get("alias")
     place = span(call_)
     if not makes_rows(call_):
@@ -319,6 +307,7 @@ def _explode(
 
 
 def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope]:
+    """A relation joined with the next one, and the scope with the names of both."""
     natural = str(join.args.get("method") or "").upper() == "NATURAL"
     if join.args.get("method") and not natural:
         way_out = "Write the condition: JOIN … ON …."
@@ -331,7 +320,7 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope
     )
     if kind in JOINS:
         return _semi_join(left, kind, join, scope)
-    if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or (scope.semi and kind in ("RIGHT", "FULL")):
+    if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or (scope.filters and kind in ("RIGHT", "FULL")):
         way_out = _INSTEAD.get(kind, "Write WHERE k IN (SELECT k …), or NOT IN.")
         raise Wrong(span(join), f"{kind.removesuffix('_JOIN')} JOIN is not served", way_out)
     if isinstance(join.this, exp.Lateral):
@@ -407,7 +396,7 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple[R
         return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join)), scope
     exploded, scope = _explode(left, join.this, scope, outer=kind == "LEFT")
     if on not in (None, always):
-        scope = replace(scope, semi=(*scope.semi, condition(resolved(on, scope), "ON")))
+        scope = replace(scope, filters=(*scope.filters, condition(resolved(on, scope), "ON")))
     return exploded, scope
 
 
@@ -441,7 +430,7 @@ def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> tuple
         raise Wrong(place, f"{kind} JOIN needs ON", "Write the condition: ON a.k = b.k.")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
     refuse_windows_in_join(on)
-    return left, replace(scope, semi=(*scope.semi, semi_join(kind, right, inner.relations, on, place)))
+    return left, replace(scope, filters=(*scope.filters, semi_join(kind, right, inner.relations, on, place)))
 
 
 def in_parentheses(node: exp.Expr) -> bool:
@@ -458,128 +447,3 @@ def _is_plain(node: exp.Expr, scope: Scope) -> bool:
     if not in_parentheses(node) or node.alias or node.args.get("pivots"):
         return False
     return not (node.this.args.get("pivots") or (scope.relations and node.this.args.get("joins")))
-
-
-def common_columns(left: Mapping[str, Columns], right: str, join: exp.Join, scope: Scope) -> list[exp.Identifier]:
-    """The columns of a NATURAL JOIN, without Kafka's. Spark gets them as USING."""
-    own = {
-        alias: [name for name, _ in columns if not is_kafkas(alias, name, scope)]
-        for alias, columns in {**left, right: scope.relations[right]}.items()
-    }
-    names = {name.lower() for name in own[right]}
-    every = dict.fromkeys(name for alias in left for name in own[alias])
-    common = [exp.to_identifier(name) for name in every if name.lower() in names]
-    if common:
-        with_using = scope.edits.copy(join)
-        with_using.set("method", None)
-        with_using.set("using", [column.copy() for column in common])
-        scope.edits.put(join, with_using)
-    return common
-
-
-def using_condition(
-    kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope
-) -> tuple[Expr | None, Scope]:
-    """The condition of a join USING columns, and the scope with the merged columns."""
-    on: Expr | None = None
-    once: dict[str, Expr] = {}
-    merged = set(scope.merged)
-    for column in names:
-        place, key = span(column), column.name.lower()
-        a = merged_column(column.name, left, place) or find([column.name], left.relations, place)
-        b = find([right, column.name], scope.relations, place)
-        once[key] = _column_of_both(kind, a, b, place)
-        merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
-        on = both(on, compare("=", a, b, place))
-    using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
-    return on, replace(scope, using=using, merged=frozenset(merged))
-
-
-def _column_of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
-    """The merged column of a join USING it."""
-    match kind:
-        case "RIGHT":
-            return right
-        case "FULL":
-            return call("coalesce", [left, right], place)
-    return left
-
-
-_TIME = "kafka_time"
-"""The placeholder of the author's time."""
-
-
-def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, exp.Expr] | None:
-    """The versions of the table in a join FOR SYSTEM_TIME AS OF, and the condition on them, or None for other joins."""
-    table = join.this
-    version = table.args.get("version") if isinstance(table, exp.Table) else None
-    if version is None:
-        return None
-    name, alias = table.name.lower(), (table.alias or table.name).lower()
-    _refuse_versions(join, kind, name, scope)
-    of = spark_name(alias)
-    holds = f"{_TIME} >= {of}.{FROM} AND ({of}.{UNTIL} IS NULL OR {_TIME} < {of}.{UNTIL})"
-    subquery = parsed(f"SELECT 1 FROM ({versions(scope.context.tables[name])}) AS {of}").args["from_"].this
-    return subquery, _with_time(parsed(holds), version.expression)
-
-
-def _with_time(holds: exp.Expr, time: exp.Expr) -> exp.Expr:
-    """A condition on the author's time, the only part with a place in the author's file."""
-    for node in holds.walk():
-        node.meta.clear()
-    for column in [column for column in holds.find_all(exp.Column) if column.name == _TIME]:
-        column.replace(exp.paren(time.copy(), copy=False))
-    return holds
-
-
-A_TIME = "Name the time of an event: FOR SYSTEM_TIME AS OF o.ts."
-
-
-def _refuse_versions(join: exp.Join, kind: str, name: str, scope: Scope) -> None:
-    table, context = join.this, scope.context
-    place = span(table)
-    if changes_name(name) not in context.streams:
-        what = "a stream" if name in context.streams else "a view" if name in context.views else "not a table"
-        raise Wrong(place, f"FOR SYSTEM_TIME AS OF: {name} is {what}", "Name a source with a PRIMARY KEY.")
-    if kind not in ("INNER", "LEFT") or join.args.get("using") or join.args.get("on") is None:
-        what = f"{kind} JOIN" if kind not in ("INNER", "LEFT") else "a join without ON"
-        raise Wrong(place, f"FOR SYSTEM_TIME AS OF does not go with {what}", "Write JOIN or LEFT JOIN … ON a.k = b.k.")
-    if str(table.args["version"].args.get("kind")) != "AS OF" or table.args["version"].name == "VERSION":
-        raise Wrong(place, "FOR SYSTEM_TIME AS OF takes a time", A_TIME)
-
-
-def refuse_texts_that_meet_numbers(block: Select) -> None:
-    """Refuses `text = number` between two relations in ON, USING or WHERE."""
-    relations = list(relations_in(block.relation))
-    named = {relation.alias for relation in relations if isinstance(relation, (Stream, Read, Nested))}
-    for clause in (*(relation.condition for relation in relations if isinstance(relation, Joined)), block.where):
-        for part in () if clause is None else conjuncts(clause):
-            if isinstance(part, Call) and part.function in ("=", "<=>"):
-                left, right = part.arguments
-                _refuse(part, left, right, named)
-                _refuse(part, right, left, named)
-
-
-def _refuse(equality: Call, text: Expr, number: Expr, named: set[str]) -> None:
-    """Refuses an equality that reads the text of one relation as a number to compare it with another relation's."""
-    if _without_cast(text).type != STRING or not text.type.numeric:
-        return
-    of_text, of_number = (_relations(side) & named for side in (text, number))
-    if of_text and of_number and of_text.isdisjoint(of_number):
-        kind = _without_cast(number).type
-        raise Wrong(
-            equality.place,
-            f"a join does not compare STRING with {kind}",
-            f"Write CAST(… AS {kind}) around the text. A text that is not a number then matches nothing."
-            f" Or declare its column as {kind}.",
-        )
-
-
-def _without_cast(side: Expr) -> Expr:
-    """One side of an equality as its author wrote it."""
-    return side.arguments[0] if isinstance(side, Call) and side.function == "cast" and side.implicit else side
-
-
-def _relations(expression: Expr) -> set[str]:
-    """The relations of the block whose columns an expression names."""
-    return {part.relation for part in walk(expression) if isinstance(part, Field) and not part.outer}

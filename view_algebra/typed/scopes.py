@@ -110,10 +110,10 @@ class Scope:
 
     outside: the block's surroundings
     relations: the columns of each relation in FROM, by alias
-    streams: the relations that are streams, by alias
+    streams: the source of each relation that is a stream, by alias
     using: the merged columns of joins USING
     merged: the columns behind `using`, by relation and name
-    semi: the conditions of SEMI and ANTI joins
+    filters: the conditions that SEMI and ANTI joins and LATERAL add to WHERE
     rows: the rows that FROM and WHERE leave
     windows: the call that `window` or `session_window` means, if GROUP BY names one
     aliases: outputs by name
@@ -130,7 +130,7 @@ class Scope:
     streams: Mapping[str, str] = field(default_factory=dict)
     using: Mapping[str, Expr] = field(default_factory=dict)
     merged: frozenset[tuple[str, str]] = frozenset()
-    semi: tuple[Expr, ...] = ()
+    filters: tuple[Expr, ...] = ()
     rows: Rows = Rows()
     windows: Mapping[str, Expr] = field(default_factory=dict)
     aliases: Mapping[str, Expr] = field(default_factory=dict)

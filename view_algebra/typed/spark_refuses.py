@@ -75,6 +75,7 @@ def refuse_windows_together(block: Select) -> None:
 
 
 def _refuse_windows(expressions: Sequence[Expr], what: str, most: int) -> None:
+    """Refuses more time windows than `most` in these expressions together."""
     every = (part for expression in expressions for part in walk(expression) if isinstance(part, Call))
     windows = list(dict.fromkeys(part for part in every if part.function in ("window_start", "session")))
     if len(windows) > most:

@@ -120,6 +120,7 @@ def set_in_total_order(query: Combined, node: exp.Expr, edits: Edits) -> Combine
 
 
 def _keys_of(block: Select, views: Mapping[str, Keys]) -> RowKeys:
+    """The unique keys of a block's rows, or of its groups."""
     if block.group is None:
         return relation_keys(block.relation, views)
     return frozenset({frozenset(bounds(key)[0] if is_session(key) else key for key in block.group)})
@@ -194,6 +195,7 @@ def _spell_as_number(node: exp.Expr, key: Expr, outputs: Sequence[Output], scope
 
 
 def _ordered(key: Expr, item: exp.Expr) -> Order:
+    """A key with its direction. NULL comes first when ascending, unless the author says otherwise."""
     descending = bool(item.args.get("desc"))
     nulls_first = item.args.get("nulls_first")
     if key.type.nested and key.type != WINDOW:
