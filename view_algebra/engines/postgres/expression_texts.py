@@ -1,7 +1,6 @@
 """Writes expressions by their kind, or by the template in the table of functions.
 
-An operation with the same meaning in both engines stays plain. Others use `spark_functions.sql`. Aggregates are over
-rows, values, partials, or windows of rows.
+An operation with the same meaning in both engines stays plain. Others use `spark_functions.sql`.
 """
 
 from __future__ import annotations
@@ -11,6 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from view_algebra.engines.postgres.aggregate_texts import (
+    aggregate,
+    filter_clause,
+    merged,
+    of_counted_values,
+    window_function,
+)
 from view_algebra.engines.postgres.value_texts import (
     OF_ELEMENTS,
     arithmetic,
@@ -19,7 +25,6 @@ from view_algebra.engines.postgres.value_texts import (
     counted,
     from_entries,
     from_texts,
-    in_json,
     inside,
     member,
     months_apart,
@@ -40,7 +45,6 @@ from view_algebra.engines.postgres.writer import (
     COMPARE,
     IN,
     IS,
-    MULTIPLY,
     NOT,
     OR,
     OTHER,
@@ -50,15 +54,11 @@ from view_algebra.engines.postgres.writer import (
     constant,
     indented,
     is_column,
-    ordering,
     typed_text,
 )
-from view_algebra.language.above import ARITHMETIC, CASTS, COMPARISONS, cast_template, is_left_out, sort_keys
-from view_algebra.language.aggregates import AGGREGATES, not_null, only, template_of_distinct
+from view_algebra.language.above import ARITHMETIC, CASTS, COMPARISONS, cast_template, is_left_out
 from view_algebra.language.expressions import (
     NOW,
-    ONE,
-    TRUE,
     VARIABLE,
     Aggregate,
     Call,
@@ -68,7 +68,6 @@ from view_algebra.language.expressions import (
     Field,
     Merged,
     NeedsRecords,
-    Order,
     OverValues,
     Subquery,
     Windowed,
@@ -76,130 +75,12 @@ from view_algebra.language.expressions import (
 from view_algebra.language.lengths import COUNTED
 from view_algebra.language.limits import ESCAPES_NOTHING, leaves_calendar
 from view_algebra.language.literals import pattern
-from view_algebra.language.merges import MERGES
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import postgres_name, words
 from view_algebra.language.regexes import decides, finds, replacement
-from view_algebra.language.time_windows import by_bounds
 from view_algebra.language.times import BOUNDED
-from view_algebra.language.types import COLLATED, INT, STRING, VOID
-
-
-def filter_clause(condition: Expr | None, writer: Writer) -> str:
-    """The FILTER of an aggregate, or an empty text without a condition."""
-    return "" if condition is None else f" FILTER (WHERE {writer.text(condition)})"
-
-
-def _of_counted_values(call: OverValues, writer: Writer) -> str:
-    """An aggregate over values that cells keep one by one, with their counts."""
-    row = AGGREGATES[call.function]
-    over = row.over if call.times == ONE else row.repeated or row.over
-    assert over is not None
-    value = _listed(writer.text(call.value, CAST), call)
-    texts = {"0": value, "n": writer.text(call.times, CAST)}
-    texts["o"] = ", ".join(ordering(Order(e, descending=False, nulls_first=True), writer) for e in call.order) or value
-    texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
-    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
-
-
-def _listed(value: str, call: OverValues | Aggregate) -> str:
-    """A value in the form that the aggregate takes: JSON, if it makes a list."""
-    return value if call.type.element is None else in_json(value, call.type.element)
-
-
-def _of_plain_rows(call: Aggregate, rows: str, writer: Writer) -> str:
-    """An aggregate over values, computed from plain rows."""
-    value = typed_text(only(call.condition, call.arguments[0]), writer)
-    value = f"({value} {COLLATED})" if call.arguments[0].type == STRING else _listed(value, call)
-    by = [ordering(Order(key, descending=False, nulls_first=True), writer) for key in sort_keys(call)]
-    texts = {"0": value, "o": ", ".join(by) or value, "n": "1::bigint"}
-    literals = [e for e in call.arguments[1:] if isinstance(e, Constant)]
-    texts |= {str(n): constant(literal) for n, literal in enumerate(literals, 1)}
-    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], rows)
-
-
-def _by_value(call: Aggregate, writer: Writer) -> str:
-    """max_by and min_by of plain rows, in a tie the greatest or the least value."""
-    value, *by = call.arguments
-    last = bool(AGGREGATES[call.function].last)
-    keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), writer) for e in by)
-    return f"(array_agg({typed_text(value, writer)} ORDER BY {keys}){filter_clause(call.condition, writer)})[1]"
-
-
-def merged(value: Merged, writer: Writer) -> tuple[str, int]:
-    """Merges the partials of several cells."""
-    above = MERGES[value.merge].above
-    if above is not None:
-        return above([writer.text(column) for column in value.columns]), ATOM
-    return aggregate(Aggregate(value.merge, value.columns, None, False, value.type), "", writer)
-
-
-def aggregate(call: Aggregate | Windowed, suffix: str, writer: Writer) -> tuple[str, int]:
-    """An aggregate over rows. `suffix`: its FILTER or OVER."""
-    if isinstance(call, Aggregate) and (text := _without_suffix(call, writer)) is not None:
-        return text, ATOM
-    row = AGGREGATES[call.function]
-    assert row.above is not None
-    if len(call.arguments) > 1 and row.arguments[0] < 2:  # count(a, b)
-        together = Call("row", call.arguments, STRING)
-        call = replace(call, arguments=(Case(((not_null(call.arguments) or TRUE, together),), None, STRING),))
-    template = row.above([a.type for a in call.arguments])
-    if isinstance(call, Aggregate) and call.distinct:
-        template = template_of_distinct(template, call)
-    alone = "({0})" in template or "DISTINCT {0})" in template
-    texts = {str(n): writer.text(a, 0 if alone and n == 0 else CAST) for n, a in enumerate(call.arguments)}
-    text = re.sub(r"\{(\d)\}|@", lambda slot: suffix if slot[0] == "@" else texts[slot[1]], template)
-    return text, ATOM if "/" not in template else MULTIPLY
-
-
-def _without_suffix(call: Aggregate, writer: Writer) -> str | None:
-    """An aggregate whose FILTER is part of its arguments, and which is not a window function, or None for others."""
-    row = AGGREGATES[call.function]
-    if row.last is not None:
-        return _by_value(call, writer)
-    return None if row.rows is None else _of_plain_rows(call, row.rows, writer)
-
-
-def _window_function(call: Windowed, writer: Writer) -> tuple[str, int]:
-    """A function OVER a window of rows."""
-    if call.ignore_nulls:
-        return _ignoring_nulls(call, writer), ATOM
-    suffix = _over_clause(call, writer)
-    if call.function in AGGREGATES:
-        return aggregate(call, suffix, writer)
-    arguments = ", ".join(as_text(a, writer) for a in call.arguments)
-    text = f"{call.function}({arguments}){suffix}"
-    return (f"{text}::integer", CAST) if call.type == INT and not call.arguments else (text, ATOM)
-
-
-def _ignoring_nulls(call: Windowed, writer: Writer) -> str:
-    """IGNORE NULLS, which Postgres lacks, as an aggregate over the frame.
-
-    lead() is lag() in the opposite direction, so that each frame extends the previous one.
-    """
-    value, *more = call.arguments
-    first = "first" if call.function == "first_value" else "last"
-    if call.function == "lead":
-        order = tuple(Order(o.expression, not o.descending, not o.nulls_first) for o in call.order)
-        call = replace(call, order=order)
-    if call.function in ("lag", "lead"):
-        call = replace(call, frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
-    known_value = f"spark.{first}_known({writer.text(value, CAST)}::{value.type.postgres}){_over_clause(call, writer)}"
-    return f"coalesce({known_value}, {writer.text(more[1])})" if len(more) > 1 else known_value
-
-
-def _over_clause(call: Windowed, writer: Writer) -> str:
-    """The OVER of a window function."""
-    parts = []
-    if call.partition:
-        parts.append("PARTITION BY " + ", ".join(writer.text(e) for e in call.partition))
-    if call.order:
-        parts.append("ORDER BY " + ", ".join(ordering(o, writer) for o in by_bounds(call.order)))
-    if call.frame:
-        parts.append(call.frame)
-    return f" OVER ({' '.join(parts)})"
-
+from view_algebra.language.types import STRING, VOID
 
 _TRANSLATED: dict[str, Callable[[str], str | None]] = {
     "pattern": pattern,
@@ -283,11 +164,11 @@ def _text_and_precedence(value: Expr, writer: Writer) -> tuple[str, int]:
         case Aggregate():
             return aggregate(value, filter_clause(value.condition, writer), writer)
         case OverValues():
-            return _of_counted_values(value, writer), ATOM
+            return of_counted_values(value, writer), ATOM
         case Merged():
             return merged(value, writer)
         case Windowed():
-            return _window_function(value, writer)
+            return window_function(value, writer)
         case NeedsRecords():
             raise AssertionError("the placement leaves no such expression to this writer")
         case Subquery():
