@@ -21,7 +21,8 @@ Syntax trees come in, and the typed queries of `language/expressions.py` go out.
     calls           the rules for the arguments of aggregates and time windows
     generators      calls that turn one row into several
     subqueries      scalar subqueries, EXISTS, IN, SEMI and ANTI joins
-    names           columns, aliases, fields
+    names           columns and the fields inside them
+    aliases         the aliases of relations and columns in FROM
     natural_names   the names that Spark gives to columns without one
     nested          structs, maps and lambdas
     constants       rows without records

@@ -32,18 +32,11 @@ from view_algebra.language.quoting import spark_name, words
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, CALENDAR, INTERVAL
 from view_algebra.refusals import Wrong, span, suggestion
-from view_algebra.typed.as_of import A_TIME, versions_of
-from view_algebra.typed.calls import refuse_aggregates
-from view_algebra.typed.constants import elements, join_of, table
-from view_algebra.typed.events import PASSED, is_in_order, passes_on
-from view_algebra.typed.generators import generated, makes_rows, with_generator
-from view_algebra.typed.names import (
-    OWN_ALIASES,
+from view_algebra.typed.aliases import (
     alias_of,
     all_of,
     column_names,
     columns_of,
-    find,
     named_item,
     naming,
     refuse_other_number,
@@ -51,6 +44,12 @@ from view_algebra.typed.names import (
     untyped,
     with_column_names,
 )
+from view_algebra.typed.as_of import A_TIME, versions_of
+from view_algebra.typed.calls import refuse_aggregates
+from view_algebra.typed.constants import elements, join_of, table
+from view_algebra.typed.events import PASSED, is_in_order, passes_on
+from view_algebra.typed.generators import generated, makes_rows, with_generator
+from view_algebra.typed.names import OWN_ALIASES, find
 from view_algebra.typed.scopes import Outside, Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.typed.subqueries import JOINS, semi_join
