@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from sqlglot import exp
@@ -106,7 +106,8 @@ def _qualified(node: exp.Select, outside: Outside) -> Query:
 def _block(node: exp.Select, scope: Scope) -> Select:
     """One SELECT, clause by clause in the order in which SQL gives them meaning."""
     scope = _from_where(node, scope)
-    scope, outputs, group, sets, having = _select_group_having(node, scope)
+    selected = _select_group_having(node, scope)
+    scope, outputs, group = selected.scope, selected.outputs, selected.group
     relation = scope.rows.relation
     order = tuple(sort_keys(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
     if distinct := is_distinct(node, outputs):
@@ -115,7 +116,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     limit, offset = limit_of(node)
     above = [o.expression for o in outputs] + [o.expression for o in order]
     above += [generator.argument for generator in scope.generators]
-    if group is None and (having is not None or any(isinstance(e, Aggregate) for e in walk_all(above, None))):
+    if group is None and (selected.having is not None or any(isinstance(e, Aggregate) for e in walk_all(above, None))):
         group = ()
     over = [Output("", part) for o in outputs for part in walk(o.expression) if isinstance(part, Windowed)]
     refuse_outer(outputs if group is not None or not scope.above else over)
@@ -126,7 +127,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
         relation,
         where=scope.rows.where,
         group=group,
-        having=having,
+        having=selected.having,
         distinct=distinct,
         order=order,
         limit=limit,
@@ -139,7 +140,24 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     refuse_texts_that_meet_numbers(block)
     block = by_scalars(block if scope.above else by_texts(block))
     block = in_every_window(_within_windows(block))
-    return in_sessions(_completed(block, node, scope, outputs, sets))
+    return in_sessions(_completed(block, node, selected))
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """SELECT, GROUP BY and HAVING of a block.
+
+    scope: the block's scope with the names of the outputs
+    group: the columns of GROUP BY, or None without it
+    sets: its groupings, if it has several
+    having: the condition on groups
+    """
+
+    scope: Scope
+    outputs: Sequence[Output]
+    group: tuple[Expr, ...] | None
+    sets: Sets | None
+    having: Expr | None
 
 
 def _within_windows(block: Select) -> Select:
@@ -175,10 +193,8 @@ def _rows(relation: Relation | None) -> Rows:
     )
 
 
-def _select_group_having(
-    node: exp.Select, scope: Scope
-) -> tuple[Scope, list[Output], tuple[Expr, ...] | None, Sets | None, Expr | None]:
-    """SELECT, GROUP BY and HAVING: the scope, the outputs, the keys, the sets of keys, the condition on groups."""
+def _select_group_having(node: exp.Select, scope: Scope) -> _Selected:
+    """SELECT, GROUP BY and HAVING, in the order in which SQL gives them meaning."""
     around, group_node = scope.outside.around, node.args.get("group")
     scope = replace(scope, windows=windows_of(node, scope))
     outputs, scope = outputs_of(node, scope.with_outer(around if around is not None and around.lateral else None))
@@ -189,13 +205,14 @@ def _select_group_having(
     having = None if having_node is None else _having(having_node.this, scope.with_outer(around), group or (), outputs)
     if group == () and group_node is not None and group_node.expressions:
         having = both(having, HAS_ROWS)
-    return scope, outputs, group, sets, having
+    return _Selected(scope, outputs, group, sets, having)
 
 
-def _completed(block: Select, node: exp.Select, scope: Scope, outputs: Sequence[Output], sets: Sets | None) -> Select:
+def _completed(block: Select, node: exp.Select, selected: _Selected) -> Select:
     """The block with total orders and one block per grouping. Refuses the clauses that cannot be served."""
+    scope, sets = selected.scope, selected.sets
     block = _in_inherited_order(block, node, scope)
-    grouped = {} if node.args.get("group") is None else key_texts(node, scope, outputs)
+    grouped = {} if node.args.get("group") is None else key_texts(node, scope, selected.outputs)
     if scope.generators and block.group is not None:
         block, grouped = _exploded_groups(block, scope, sets), {}
     block = _in_total_order(block, node, scope, grouped, sets)
