@@ -25,7 +25,7 @@ HOUR = "2026-11-24 10:00"
 
 
 def at(minute: int, country: str | None, n: int) -> dict[str, object]:
-    """A record of one hour."""
+    """A record in the hour that the tests blame, at this minute."""
     return {**event(1), "country": country, "n": n, "price": "1.50", "ts": f"2026-11-24T10:{minute:02d}:00Z"}
 
 
@@ -47,7 +47,7 @@ def micro_batches(blame: Blame) -> list[Event]:
 
 
 def moved(event: Event, column: str) -> list[tuple[Any, Any]]:
-    """A column before and after."""
+    """The values of a column before and after each change of an event."""
     assert event.changes is not None
     return [
         tuple(None if side is None else side[column] for side in (change.before, change.after))  # type: ignore[misc]

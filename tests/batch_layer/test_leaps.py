@@ -175,7 +175,7 @@ def test_a_stream_outside_a_leap_is_read_as_before(deployed: Deployed, kafka_adm
 
 
 @pytest.mark.parametrize("named", [(), ("others",)], ids=["all", "by its name"])
-def test_a_stream_that_feeds_no_view_leaps_too(
+def test_a_leap_also_moves_a_stream_that_feeds_no_view(
     deployed: Deployed, kafka_admin: KafkaAdminClient, named: tuple[str, ...]
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, others=OTHERS["others"])

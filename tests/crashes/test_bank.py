@@ -1,4 +1,4 @@
-"""A bank: money moves between accounts on two topics, and the sum over all accounts never changes."""
+"""Money moves between the accounts of a bank, on two topics. The sum over all accounts never changes."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ def test_a_table_has_the_key_that_was_seen_or_named(tmp_path: Path) -> None:
         declared(path, as_table=True)
 
 
-def test_fields_that_sql_cannot_name_get_columns_too(tmp_path: Path) -> None:
+def test_a_field_that_sql_cannot_name_becomes_a_column(tmp_path: Path) -> None:
     fields = [
         "it's", 'a "b"', "kafka_key", "_pos", "Userid", "userID", "a\nb", "größe", "order", "x" * 80, "日本", "a`b",
         "element 1", "position", "\\", "1st", "a b", "a-b", "select", "glob", "%", "{}", "--", "/*", ";",

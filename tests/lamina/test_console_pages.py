@@ -54,7 +54,7 @@ def meanwhile(shop: Deployed, change: str, undo: str) -> Iterator[None]:
 
 
 def rows_of_pages(browser: Browser) -> list[str]:
-    """The pages of the rows of the view `pages`, by the links of the view's page."""
+    """The pages to which the rows on the page of the view `pages` link."""
     links = re.findall(r'href="(/view/pages/row[?][^"]+)', browser("/view/pages"))
     return [browser(unescape(link)) for link in links]
 

@@ -35,7 +35,7 @@ from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Answers, Schema, Schemas
 
 
-class Meddled(Brokers):
+class MeddlingBrokers(Brokers):
     """Brokers that run a function after the records were written and before the log moves.
 
     The archive asks for the topic's id first, and again as the last thing before it publishes.
@@ -147,7 +147,7 @@ def test_repeating_an_archive_run_after_a_crash_changes_nothing(
     def die() -> None:
         raise Killed
 
-    with pytest.raises(Killed), Meddled(kafka, die) as dying:
+    with pytest.raises(Killed), MeddlingBrokers(kafka, die) as dying:
         ArchiveRun(log, source, dying).archive(end)
     assert log.held(source) == Offsets.of(source.topic, {0: 0})
     assert ArchiveRun(log, source, brokers).archive(end).records == 10
@@ -184,7 +184,7 @@ def test_files_are_on_disk_before_the_log_names_them(
     def look() -> None:
         before.update({str(path): str(path) in synced for path in folder.rglob("*.parquet")})
 
-    with Meddled(kafka, look) as brokers_that_look:
+    with MeddlingBrokers(kafka, look) as brokers_that_look:
         ArchiveRun(log, source, brokers_that_look).archive(brokers.latest(source.topic))
     assert before
     assert all(before.values()), "its records, before the log moves"
@@ -199,7 +199,7 @@ def test_one_of_two_concurrent_archive_runs_is_refused(
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(10))
     end = brokers.latest(source.topic)
-    slow = Meddled(kafka, lambda: ArchiveRun(log, source, brokers).archive(end))
+    slow = MeddlingBrokers(kafka, lambda: ArchiveRun(log, source, brokers).archive(end))
     with slow, pytest.raises(LaminaError, match="its log changed while records were archived"):
         ArchiveRun(log, source, slow).archive(end)
     assert ids(log.records_below(source, end)) == list(range(10))
@@ -367,7 +367,7 @@ def test_a_log_reaches_back_to_a_lower_start_in_one_step(
     def die() -> None:
         raise Killed
 
-    with pytest.raises(Killed), Meddled(kafka, die) as dying:
+    with pytest.raises(Killed), MeddlingBrokers(kafka, die) as dying:
         ArchiveRun(log, source, dying).reach_back(at[1])
     assert (log.start(source), log.held(source)) == (at[3], at[5])
     assert ArchiveRun(log, source, brokers).reach_back(at[1]) == 2
@@ -600,7 +600,7 @@ def test_a_log_that_claims_offsets_beyond_kafka_is_refused(
     assert ids(log.records_below(source, latest)) == list(range(5))
 
 
-class Untrusted(Brokers):
+class UntrustedBrokers(Brokers):
     """Brokers that only Spark's consumers cannot reach, as if Java did not trust their certificate."""
 
     def for_spark(self) -> dict[str, str]:
@@ -614,7 +614,7 @@ def test_an_error_that_affects_all_records_blames_no_single_record(
     fill(producer, source, range(5))
     end = brokers.latest(source.topic)
     with (
-        Untrusted(brokers.bootstrap_servers) as untrusted,
+        UntrustedBrokers(brokers.bootstrap_servers) as untrusted,
         pytest.raises(Exception, match=r"SASL|JAAS|jaas") as refused,
     ):
         ArchiveRun(log, source, untrusted).archive(end)

@@ -115,7 +115,7 @@ def test_a_registry_without_subjects_counts_as_unavailable(
 
 
 @pytest.mark.parametrize("answer", [(200, '["orders-value"]'), (200, "{}"), (200, "<html>"), (500, "broken")])
-def test_a_registry_that_hides_its_subjects_is_believed(
+def test_a_registry_that_hides_its_subjects_may_still_report_a_schema_as_missing(
     asked: tuple[Asked, str], monkeypatch: pytest.MonkeyPatch, answer: tuple[int, str]
 ) -> None:
     monkeypatch.setitem(ANSWERS, "/v7/subjects", answer)
@@ -136,7 +136,9 @@ def test_a_registry_that_hides_its_subjects_is_believed(
         ("8", "HTTP Error 500"),
     ],
 )
-def test_an_answer_unlike_a_registry_s_counts_as_unavailable(asked: tuple[Asked, str], id: str, evidence: str) -> None:
+def test_a_server_that_is_not_a_schema_registry_counts_as_unavailable(
+    asked: tuple[Asked, str], id: str, evidence: str
+) -> None:
     with pytest.raises(RegistryUnavailable) as raised:
         of_url(f"http://user:secret@{asked[1]}").schemas({id})
     assert evidence in raised.value.evidence

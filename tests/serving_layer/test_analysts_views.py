@@ -80,7 +80,9 @@ def test_a_relation_of_another_role_is_named_and_never_dropped(world: World) -> 
         assert connection.execute(text("SELECT count(*) FROM public.theirs")).scalar_one() == 0
 
 
-def test_relations_in_an_analysts_schema_give_way(world: World, services: Services) -> None:
+def test_analysts_own_views_are_dropped_with_a_change_and_their_tables_are_kept(
+    world: World, services: Services
+) -> None:
     name = str(world.database.url.database)
     with world.database.begin() as connection:
         connection.execute(text("CREATE SCHEMA marts"))

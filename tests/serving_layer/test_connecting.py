@@ -84,7 +84,9 @@ def test_the_catalog_of_the_log_waits_for_a_server_that_is_down(world: World) ->
         ("", "Verbindungsaufbau abgelehnt", "does not answer", True),
     ],
 )
-def test_the_code_decides_and_not_the_words(code: str, message: str, what: str, away: bool) -> None:
+def test_a_refused_connection_is_judged_by_its_code_in_any_language(
+    code: str, message: str, what: str, away: bool
+) -> None:
     error = no_connection(code, message, "LAMINA_POSTGRES")
     assert error.what == f"Postgres {what}"
     assert error.evidence == message

@@ -163,7 +163,7 @@ def test_quarantine_keeps_the_newest_records_within_bounds_and_counts_all(world:
         assert connection.execute(text('SELECT min("offset") FROM lamina.quarantine')).scalar_one() == arrived - 200
 
 
-def test_invented_reasons_do_not_fill_the_counts(world: World) -> None:
+def test_a_producer_that_invents_reasons_does_not_fill_the_counts_of_bad_records(world: World) -> None:
     made_up = {f"reason {number}": 2 for number in range(quarantine.MOST_REASONS + 5)}
     with world.database.begin() as connection:
         for _ in range(2):

@@ -39,7 +39,7 @@ def rebuilt(world: World, view: str, *, noted: bool) -> int:
 
 
 def retire_what_is_wrong(world: World) -> None:
-    """The generations before, which hold mistakes: the invariant is tested at the end of every test."""
+    """Retires the earlier generations, which hold mistakes: the invariant must hold at the end of every test."""
     with world.database.begin() as connection:
         now = lookup.published(connection)
         older = lookup.find(connection, generation.c.state == "live")

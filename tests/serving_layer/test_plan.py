@@ -37,7 +37,7 @@ def test_a_view_computed_by_another_spark_stays_and_is_listed() -> None:
     assert "its cells were computed by Spark 3.5.0, and this is Spark " in change.effect
 
 
-def test_a_column_with_the_name_of_a_changed_view_leaves_its_view_declared_alike() -> None:
+def test_a_view_is_declared_alike_if_only_its_column_has_the_name_of_a_changed_view() -> None:
     most = "CREATE VIEW most AS SELECT k, max(c) AS total FROM sums GROUP BY k;"
     before = {"events.sql": EVENTS, "sums.sql": SUMS, "total.sql": TOTAL, "most.sql": most}
     after = before | {"total.sql": TOTAL.replace("sum(c)", "max(c)")}
@@ -47,7 +47,7 @@ def test_a_column_with_the_name_of_a_changed_view_leaves_its_view_declared_alike
     assert not declared_alike("most", *compiled, {"events"})
 
 
-def test_a_table_deployed_by_a_lamina_without_tables_is_served_now() -> None:
+def test_a_table_that_an_older_lamina_did_not_serve_becomes_a_view() -> None:
     catalog = compile_catalog({"users.sql": USERS})
     unread = replace(catalog.sources["users"], parse="SELECT 'as streams are read' AS it")
     changes = compare(Catalog(sources={"users": unread}, views={}), catalog, Facts())
@@ -188,7 +188,7 @@ def test_a_stream_keeps_its_identity_of_events() -> None:
         assert "declare it under another name, and let the views read that" in change.effect
 
 
-def test_another_ask_again_makes_new_versions() -> None:
+def test_a_changed_ask_again_option_makes_new_versions() -> None:
     events = EVENTS.replace("'json'", "'avro'")
     files = {"events.sql": events, "sums.sql": SUMS}
     again = files | {"events.sql": events.replace("'avro'", "'avro', ask_again '1'")}

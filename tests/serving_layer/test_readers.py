@@ -1,4 +1,4 @@
-"""A reader can do nothing that others would notice."""
+"""A reader cannot delay, change or see anything beyond the views."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ SELECT what FROM (
 """Every right and function with an effect that the role `analyst` has."""
 
 
-def test_all_that_an_analyst_may_do_is_known(world: World, services: Services) -> None:
+def test_an_analyst_has_exactly_the_listed_rights(world: World, services: Services) -> None:
     name = str(world.database.url.database)
     as_superuser = Database(services.database_url(name, "postgres"))
     with as_superuser.begin() as connection:
@@ -262,7 +262,7 @@ def tables(connection: psycopg2.extensions.connection, like: str) -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
-def test_nothing_under_the_lock_of_a_query_waits_for_a_reader_of_every_table(world: World, services: Services) -> None:
+def test_no_step_that_locks_a_query_waits_for_a_reader_of_every_table(world: World, services: Services) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     new = world.open("sums")

@@ -116,7 +116,7 @@ def test_a_failed_rebuild_raises_an_alarm_until_a_later_one_has_computed_its_vie
 
 
 def test_a_held_generation_raises_an_alarm_until_a_later_one_is_read(world: World) -> None:
-    """Whatever other views are rebuilt meanwhile."""
+    """Rebuilds of other views do not change that."""
     world.change(
         sums=world.files["sums.sql"].replace("AS SELECT", "TBLPROPERTIES ('on_difference' = 'hold') AS SELECT")
     )

@@ -57,7 +57,7 @@ def test_a_shortened_text_has_the_digest_of_the_whole_text(world: World) -> None
     assert digest(world, whole, a="text") == digest(world, shown, a="text")
 
 
-def test_doubles_are_summed_next_to_a_digest_of_which_are_numbers(world: World) -> None:
+def test_doubles_are_compared_by_their_sum_and_nan_and_infinity_by_the_digest(world: World) -> None:
     of = {"a": "bigint", "x": "double precision"}
     some = digest(world, "(1, 0.1), (2, 3.0), (3, 'NaN'), (4, NULL), (5, 1e300)", **of)
     near = digest(world, "(1, 0.10000000000000002), (2, 3.0), (3, 'NaN'), (4, NULL), (5, 1e300)", **of)

@@ -18,7 +18,7 @@ LONG, TEXT = Schema("AVRO", '"long"'), Schema("AVRO", '"string"')
 
 
 @dataclass(frozen=True)
-class Having(Registry):
+class RecordingRegistry(Registry):
     """A registry with these schemas that records its requests."""
 
     has: dict[str, Schema] = field(default_factory=dict)
@@ -30,11 +30,11 @@ class Having(Registry):
 
 
 def schemas_of(database: Database, has: dict[str, Schema]) -> KeptSchemas:
-    return KeptSchemas(database, Having([], has=has))
+    return KeptSchemas(database, RecordingRegistry([], has=has))
 
 
 def asked(schemas: KeptSchemas) -> list[str]:
-    assert isinstance(schemas.registry, Having)
+    assert isinstance(schemas.registry, RecordingRegistry)
     return schemas.registry.asked
 
 

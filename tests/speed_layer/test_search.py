@@ -15,7 +15,7 @@ WHOLE = OffsetRange(Offsets.of("t", {0: 0, 1: 100}), Offsets.of("t", {0: 1000, 1
 
 
 @dataclass
-class Takes:
+class TimedAnswers:
     """Answers like a process in which some records take these seconds, and any other record 0.01 s.
 
     killed: the number of kills
@@ -43,21 +43,21 @@ range_of = range
 
 @pytest.mark.parametrize("offset", [100, 101, 613, 1098, 1099])
 def test_an_endless_record_is_found_at_any_offset(offset: int) -> None:
-    record = find_endless(WHOLE, Takes({(1, offset): 1e9}), PATIENCE)
+    record = find_endless(WHOLE, TimedAnswers({(1, offset): 1e9}), PATIENCE)
     assert record == (TopicPartition("t", 1), offset)
 
 
 def test_the_longest_record_is_tried_first_and_one_process_is_killed() -> None:
-    process = Takes({(1, 500): 1e9}, length=(1, 500))
+    process = TimedAnswers({(1, 500): 1e9}, length=(1, 500))
     assert find_endless(WHOLE, process, PATIENCE) == (TopicPartition("t", 1), 500)
     assert process.killed == 1
 
 
 def test_records_that_are_slow_only_together_are_not_named() -> None:
-    process = Takes({(0, n): 0.1 for n in range(1000)})
+    process = TimedAnswers({(0, n): 0.1 for n in range(1000)})
     assert find_endless(WHOLE, process, PATIENCE) is None
 
 
 def test_a_record_within_the_time_limit_is_not_named() -> None:
-    process = Takes({(0, 7): PATIENCE.alone - 1, (1, 700): PATIENCE.alone})
+    process = TimedAnswers({(0, 7): PATIENCE.alone - 1, (1, 700): PATIENCE.alone})
     assert find_endless(WHOLE, process, PATIENCE) == (TopicPartition("t", 1), 700)

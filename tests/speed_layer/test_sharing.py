@@ -156,13 +156,13 @@ class Elections(Brokers):
     changes = 0
 
     def latest(self, *topics: str) -> Offsets:
-        """As of Kafka, unless the topic has no leader."""
+        """Kafka's answer, unless the topic has no leader."""
         if self.topic in topics and not self.has_leader:
             raise unreachable(self.bootstrap_servers, [f"{self.topic}: LeaderNotAvailableError"])
         return super().latest(*topics)
 
     def tails(self, below: Offsets, epochs: Epochs | None = None) -> dict[TopicPartition, str]:
-        """As of Kafka, unless the topic's leader changes."""
+        """Kafka's answer, unless the topic's leader changes."""
         if self.changes and epochs and self.topic in below.topics():
             self.changes -= 1
             self._others_answered.wait(1.0)  # unless no other topic is asked for
