@@ -127,7 +127,7 @@ def totals(deployed: Deployed) -> tuple[int, int]:
     return events, n
 
 
-def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a_leap(
+def test_lost_records_are_never_counted_together_with_those_that_reuse_their_offsets(
     fragile: Deployed, broker: OwnBroker
 ) -> None:
     for lose in (lose_counted_records, lose_archived_records, lose_a_skipped_record, lose_records_next_to_skipped_ones):
