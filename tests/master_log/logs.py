@@ -27,3 +27,7 @@ def opened(log: MasterLog, source: Source, brokers: Brokers) -> Source:
 
 def ids(records: DataFrame) -> list[int | None]:
     return sorted(row.id for row in records.select("id").collect())
+
+
+def table_name(source: Source) -> str:
+    return f"lamina.log.`{source.topic}`"

@@ -1,13 +1,10 @@
-"""The master log, with a real broker, a real Spark and a real Iceberg."""
+"""An archive run appends every record of a topic to the log once, or changes nothing."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +14,17 @@ from kafka import TopicPartition as KafkaTopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
 from lamina.configuration.settings import Settings
-from master_log import durable
-from master_log.archive_runs import ArchiveRun, maintain
+from master_log.archive_runs import ArchiveRun
 from master_log.iceberg import Table
 from master_log.kafka.brokers import Brokers
 from master_log.log import MasterLog
 from master_log.log_table import HELD, LOST, START
 from master_log.offsets import OffsetRange, Offsets
-from master_log.reading.kafka_reader import UnreadableRecord, kafka_range, parsed, unreadable
-from tests.fix_registry import framed
-from tests.fix_sources import NewSource, declared
+from master_log.reading.kafka_reader import kafka_range, parsed
+from tests.fix_sources import NewSource
 from tests.master_log.conftest import Transaction
-from tests.master_log.logs import GOOD, fill, ids, opened
-from view_algebra import compile_catalog
-from view_algebra.compiled import Source
+from tests.master_log.logs import GOOD, fill, ids, opened, table_name
 from view_algebra.errors import LaminaError
-from view_algebra.formats.interface import Answers, Schema, Schemas
 
 
 class MeddlingBrokers(Brokers):
@@ -55,10 +47,6 @@ class MeddlingBrokers(Brokers):
 
 class Killed(BaseException):
     """Kills the process at this point."""
-
-
-def name(source: Source) -> str:
-    return f"lamina.log.`{source.topic}`"
 
 
 def rows(records: DataFrame) -> list[Any]:
@@ -95,48 +83,6 @@ def test_an_archive_holds_every_record_as_kafka_sent_it(
     ]
 
 
-class Asked:
-    """The schemas of a registry, none of them known at first."""
-
-    def __init__(self, schemas: Schemas) -> None:
-        self.has, self.known = schemas, dict[str, Schema | None]()
-
-    def of(self, topic: str) -> Answers:
-        return {0: self.known}
-
-    def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
-        assert ask_again == 0
-        self.known |= {id: self.has.get(id) for id in ids}
-        return {0: self.known}
-
-
-def test_records_of_an_earlier_declaration_are_read_by_the_schemas_they_were_written_with(
-    spark: SparkSession, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
-) -> None:
-    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
-    asked = Asked({"7": Schema("AVRO", json.dumps(schema))})
-    log = MasterLog(spark, schemas=asked)
-    as_json = opened(log, new_source(), brokers)
-    for value in (framed(7, schema, {"id": 1}), framed(8, schema, {"id": 2}), b"no frame"):
-        producer.send(as_json.topic, value, headers=[("x", b"y")])
-    in_header = framed(7, schema, {"id": 3})[5:]
-    producer.send(as_json.topic, in_header, headers=[("__value_schema_id", b"\0\0\0\0\7")])
-    producer.flush()
-    end = brokers.latest(as_json.topic)
-    ArchiveRun(log, as_json, brokers).archive(end)
-    assert asked.known == {}
-    sql = f"CREATE TABLE events (id BIGINT) USING kafka OPTIONS (topic '{as_json.topic}', format 'avro');"
-    as_avro = compile_catalog({"events.sql": sql}).sources["events"]
-    read = log.records_below(as_avro, end).orderBy("kafka_offset").select("id", "kafka_error").collect()
-    assert [row.id or row.kafka_error for row in read] == [
-        1,
-        "the registry had no schema 8: if it has by now, raise ask_again in OPTIONS and apply",
-        "no frame of a schema registry: it begins with the byte 0x6e",
-        3,
-    ]
-    assert asked.known.keys() == {"7", "8"}
-
-
 def test_repeating_an_archive_run_after_a_crash_changes_nothing(
     kafka: str, spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
@@ -155,7 +101,7 @@ def test_repeating_an_archive_run_after_a_crash_changes_nothing(
     assert (again.records, again.held) == (0, end)
     assert ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 3})).held == end
     assert ids(log.records_below(source, end)) == list(range(10))
-    branches = [row.name for row in spark.sql(f"SELECT name FROM {name(source)}.refs").collect()]
+    branches = [row.name for row in spark.sql(f"SELECT name FROM {table_name(source)}.refs").collect()]
     assert len(branches) == 2, "main, and the last run's: what crashed runs left is gone"
 
 
@@ -211,15 +157,15 @@ def test_only_one_of_several_branches_from_a_snapshot_is_published(
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(1))
     ArchiveRun(log, source, brokers).archive(brokers.latest(source.topic))
-    table = Table(spark, name(source))
+    table = Table(spark, table_name(source))
     start = next(table.lineage())
     *racing, late = (f"racing{number}_x" for number in range(4))
     for branch in (*racing, late):
-        table.append(spark.table(name(source)), start.id, branch, {})
+        table.append(spark.table(table_name(source)), start.id, branch, {})
     with ThreadPoolExecutor() as pool:
         assert sum(pool.map(table.publish, racing)) == 1
     assert not table.publish(late)
-    assert spark.table(name(source)).count() == 2
+    assert spark.table(table_name(source)).count() == 2
 
 
 def test_aborted_transactions_are_never_archived(
@@ -270,7 +216,7 @@ def test_a_recreated_topic_is_refused_until_its_source_is_declared_again(
             attempt()
         assert "another name" in raised.value.way_out
     assert ids(log.records_below(source, end)) == [0, 1, 2]
-    before = spark.sql(f"SHOW TBLPROPERTIES {name(source)} ('lamina.topic-id')").collect()[0].value
+    before = spark.sql(f"SHOW TBLPROPERTIES {table_name(source)} ('lamina.topic-id')").collect()[0].value
     opened(log, source, brokers)
     assert ArchiveRun(log, source, brokers).archive(later).records == 10
     assert ids(log.records_below(source, later)) == list(range(10, 20))
@@ -301,7 +247,7 @@ def test_records_lost_to_retention_refuse_the_run_unless_the_loss_is_accepted_an
         Offsets.of(source.topic, {0: 5}),
     )
     assert archived.records == 15
-    summary = next(Table(spark, name(source)).lineage()).summary
+    summary = next(Table(spark, table_name(source)).lineage()).summary
     assert summary[LOST] == f'{{"{source.topic}": {{"0": [2, 5]}}}}'
     assert Offsets.parse(summary[HELD]) == end
     assert ids(log.records_below(source, end)) == [0, 1, 2, 3, 5, 7, 9, *range(10, 20)]
@@ -372,185 +318,11 @@ def test_a_log_reaches_back_to_a_lower_start_in_one_step(
     assert (log.start(source), log.held(source)) == (at[3], at[5])
     assert ArchiveRun(log, source, brokers).reach_back(at[1]) == 2
     assert (log.start(source), log.held(source)) == (at[1], at[5])
-    Table(spark, name(source)).set_properties({START: at[3].json()})  # as if it had died before the last step
+    Table(spark, table_name(source)).set_properties({START: at[3].json()})  # as if it had died before the last step
     assert ArchiveRun(log, source, brokers).reach_back(at[1]) == 2
     assert ArchiveRun(log, source, brokers).reach_back(at[1]) == 0
     assert ids(log.records_below(source, at[5], since=at[1])) == [1, 2, 3, 4]
     assert ArchiveRun(log, source, brokers).archive(at[6]).records == 1
-
-
-def test_the_held_offsets_survive_compaction_and_expiry_and_a_rollback_archives_again(
-    spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
-) -> None:
-    source = opened(log, new_source(), brokers)
-    for end in (3, 6, 9):
-        fill(producer, source, range(end - 3, end))
-        ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: end}))
-    spark.sql(
-        f"CALL lamina.system.rewrite_data_files(table => 'log.`{source.topic}`', options => map('rewrite-all', 'true'))"
-    )
-    spark.sql(
-        f"CALL lamina.system.expire_snapshots(table => 'log.`{source.topic}`', older_than => TIMESTAMP '2100-01-01', "
-        "retain_last => 1)"
-    )
-    kept = [
-        row.operation
-        for row in spark.sql(f"SELECT operation FROM {name(source)}.snapshots ORDER BY committed_at").collect()
-    ]
-    assert kept == ["append", "replace"], "the last run's snapshot and the compaction's"
-    nine = Offsets.of(source.topic, {0: 9})
-    assert log.held(source) == nine
-    assert ids(log.records_below(source, nine)) == list(range(9))
-
-    fill(producer, source, range(9, 12))
-    twelve = Offsets.of(source.topic, {0: 12})
-    compacted = next(Table(spark, name(source)).lineage())
-    assert ArchiveRun(log, source, brokers).archive(twelve).records == 3
-    spark.sql(f"CALL lamina.system.rollback_to_snapshot('log.`{source.topic}`', {compacted.id})")
-    assert log.held(source) == nine
-    assert ArchiveRun(log, source, brokers).archive(twelve).records == 3
-    assert ids(log.records_below(source, twelve)) == list(range(12))
-
-
-def files_of(settings: Settings, source: Source) -> set[str]:
-    (folder,) = Path(settings.warehouse, "log").glob(f"{source.topic}-*")
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.suffix != ".crc"}
-
-
-def test_maintenance_keeps_records_and_held_offsets_in_as_few_files_as_needed(
-    settings: Settings,
-    spark: SparkSession,
-    log: MasterLog,
-    brokers: Brokers,
-    new_source: NewSource,
-    producer: KafkaProducer,
-) -> None:
-    source = opened(log, new_source(), brokers)
-    counts = []
-    for first in (0, 5):
-        for end in range(first + 1, first + 6):
-            fill(producer, source, range(end - 1, end))
-            ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: end}))
-        if first:
-            before = files_of(settings, source)
-            kept = maintain(log, source, datetime.now(UTC) - timedelta(days=1))
-            assert (kept.compacted, kept.expired, kept.removed) == (6, 0, 0)
-            assert before <= files_of(settings, source), "a backup of today may name each of them"
-        maintain(log, source, datetime.now(UTC))
-        assert log.held(source) == Offsets.of(source.topic, {0: first + 5})
-        assert ids(log.records_below(source, log.held(source))) == list(range(first + 5))
-        counts.append(len(files_of(settings, source)))
-    assert spark.sql(f"SELECT * FROM {name(source)}.files").count() == 1
-    assert [row.name for row in spark.sql(f"SELECT name FROM {name(source)}.refs").collect()] == ["main"]
-    assert counts[1] <= counts[0] + 2, counts
-
-
-def test_a_record_removed_by_retention_is_not_reported_as_unreadable(
-    spark: SparkSession,
-    log: MasterLog,
-    brokers: Brokers,
-    new_source: NewSource,
-    producer: KafkaProducer,
-    kafka_admin: KafkaAdminClient,
-) -> None:
-    source = opened(log, new_source(), brokers)
-    fill(producer, source, range(6))
-    kafka_admin.delete_records({KafkaTopicPartition(source.topic, 0): 5})
-    whole = OffsetRange(Offsets.of(source.topic, {0: 0}), Offsets.of(source.topic, {0: 6}))
-    assert unreadable(spark, brokers, source, whole, frozenset()) is None
-
-
-def test_maintenance_during_an_unnoticed_archive_run_keeps_its_offsets(
-    log: MasterLog,
-    brokers: Brokers,
-    new_source: NewSource,
-    producer: KafkaProducer,
-) -> None:
-    """An archive run publishes just before the compaction, as if the lock was lost."""
-    source = opened(log, new_source(), brokers)
-    for end in range(1, 7):
-        fill(producer, source, range(end - 1, end))
-        ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: end}))
-
-    class MeddledTable(Table):
-        def compact(self, by: str) -> int:
-            fill(producer, source, range(6, 8))
-            ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 8}))
-            return super().compact(by)
-
-    class MeddledLog(MasterLog):
-        def table(self, source: Source) -> Table:
-            return MeddledTable(self.spark, super().table(source).name)
-
-    assert maintain(MeddledLog(log.spark), source, datetime.now(UTC)).compacted > 0
-    assert log.held(source) == Offsets.of(source.topic, {0: 8})
-    assert ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 8})).records == 0
-    assert ids(log.records_below(source, log.held(source))) == list(range(8))
-
-
-def test_reading_below_a_cut_opens_no_file_above_it(
-    spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
-) -> None:
-    source = opened(log, new_source(2), brokers)
-    for end in (10, 20):
-        fill(producer, source, range(end - 10, end), partitions=2)
-        ArchiveRun(log, source, brokers).archive(brokers.latest(source.topic))
-    cut = Offsets.of(source.topic, {0: 5, 1: 7})
-    above = spark.sql(
-        f"SELECT file_path FROM {name(source)}.files "
-        "WHERE partition.kafka_partition = 0 AND readable_metrics.kafka_offset.lower_bound >= 5"
-    ).collect()
-    assert len(above) == 1
-    Path(above[0].file_path.removeprefix("file:")).unlink()
-    assert ids(log.records_below(source, cut)) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13]
-    assert ids(log.records_below(source, Offsets.of(source.topic, {1: 1}))) == [1]
-
-
-def test_records_come_from_the_log_and_then_from_kafka(
-    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
-) -> None:
-    source = opened(log, new_source(2), brokers)
-    fill(producer, source, range(10), partitions=2)
-    ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 5, 1: 2}))
-    fill(producer, source, range(10, 20), partitions=2)
-    assert ids(log.records(source, Offsets.of(source.topic, {0: 3, 1: 10}), brokers)) == [
-        0,
-        1,
-        2,
-        3,
-        4,
-        *range(5, 20, 2),
-    ]
-
-
-def test_a_cut_above_the_held_or_committed_offsets_is_refused(
-    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
-) -> None:
-    source = new_source()
-    with pytest.raises(LaminaError, match="there is no log of topic"):
-        log.held(source)
-    opened(log, source, brokers)
-    fill(producer, source, range(3))
-    with pytest.raises(LaminaError, match="does not reach the cut"):
-        log.records_below(source, Offsets.of(source.topic, {0: 3}))
-    with pytest.raises(LaminaError, match="ends before the requested records"):
-        ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 4}))
-
-
-def test_rows_archived_under_another_declaration_are_parsed_again(
-    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
-) -> None:
-    before = opened(log, new_source(), brokers)
-    fill(producer, before, range(2))
-    ArchiveRun(log, before, brokers).archive(brokers.latest(before.topic))
-    after = declared(before.topic, "kind STRING, price DOUBLE, id BIGINT")
-    fill(producer, after, range(2, 4))
-    end = brokers.latest(after.topic)
-    ArchiveRun(log, after, brokers).archive(end)
-    for source in (after, before):
-        kept = log.records_below(source, end)
-        assert kept.columns[7:] == [column.name for column in source.columns]
-        assert [(row.id, float(row.price)) for row in kept.orderBy("id").collect()] == [(n, 1.25) for n in range(4)]
 
 
 def test_a_warehouse_that_cannot_be_written_changes_nothing(
@@ -598,40 +370,3 @@ def test_a_log_that_claims_offsets_beyond_kafka_is_refused(
     assert ArchiveRun(log, source, brokers, accept_loss=True).archive(latest).records == 0
     assert log.held(source) == latest
     assert ids(log.records_below(source, latest)) == list(range(5))
-
-
-class UntrustedBrokers(Brokers):
-    """Brokers that only Spark's consumers cannot reach, as if Java did not trust their certificate."""
-
-    def for_spark(self) -> dict[str, str]:
-        return {**super().for_spark(), "kafka.security.protocol": "SASL_SSL"}
-
-
-def test_an_error_that_affects_all_records_blames_no_single_record(
-    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
-) -> None:
-    source = opened(log, new_source(1), brokers)
-    fill(producer, source, range(5))
-    end = brokers.latest(source.topic)
-    with (
-        UntrustedBrokers(brokers.bootstrap_servers) as untrusted,
-        pytest.raises(Exception, match=r"SASL|JAAS|jaas") as refused,
-    ):
-        ArchiveRun(log, source, untrusted).archive(end)
-    assert not isinstance(refused.value, UnreadableRecord)
-    assert "lamina skip" not in str(refused.value)
-    assert ArchiveRun(log, source, brokers).archive(end).records == 5
-
-
-def test_metadata_count_as_torn_if_truncated_but_not_if_unreadable(tmp_path: Path) -> None:
-    def fetched(location: str) -> bytes:
-        raise AssertionError(location)
-
-    metadata = tmp_path / "1.gz.metadata.json"
-    data = gzip.compress(b'{"format-version": 2}')
-    for written, whole in ((data, True), (data[:-9], False), (data[:12] + b"\xff" * 9, False), (b"", False)):
-        metadata.write_bytes(written)
-        assert durable.is_whole(str(metadata), fetched) is whole
-    assert not durable.is_whole(str(tmp_path / "none.gz.metadata.json"), fetched)
-    with pytest.raises(LaminaError, match="cannot be read"):
-        durable.is_whole(str(tmp_path), fetched)
