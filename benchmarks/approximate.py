@@ -14,7 +14,7 @@ from benchmarks.figures import Figure, benchmark
 from lamina.services.java import java_home
 from lamina.terminal.render import Output
 from view_algebra.language.aggregates import DEFAULT_REGISTERS
-from view_algebra.typed.estimates import estimate
+from view_algebra.typed.aggregation.estimates import estimate
 
 AT_MOST = 0.033
 SIZES = (10, 100, 1_000, 3_000, 5_000, 10_000, 100_000, 1_000_000)

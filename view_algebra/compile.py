@@ -23,7 +23,7 @@ from view_algebra.records.decoding import FieldOptions
 from view_algebra.records.duplicates import counted_text, ids_text
 from view_algebra.records.parsing import PrimaryKey, parse_text
 from view_algebra.refusals import HasObstacle, Wrong, refuse_all, span, suggestion
-from view_algebra.typed.events import passed_by_table
+from view_algebra.typed.order.events import passed_by_table
 from view_algebra.written.clauses import refuse_large, refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import room_for_nesting

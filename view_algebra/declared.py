@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from view_algebra.passes import type_of_function
 from view_algebra.refusals import File, Mistake, Span, Wrong
-from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
+from view_algebra.typed.expressions.scalars import WITH_RULES_OF_THEIR_OWN
 from view_algebra.written.catalog_functions import (
     FunctionDeclaration,
     calls_of,

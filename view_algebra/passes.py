@@ -39,9 +39,9 @@ from view_algebra.split.reading import with_bounds
 from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
 from view_algebra.texts.cell_tables import cell_table, fingerprint, indexes, longest_text
-from view_algebra.typed.keys import incomplete_orders, sorting, unique_keys
+from view_algebra.typed.expressions.scalars import expression
+from view_algebra.typed.order.keys import incomplete_orders, sorting, unique_keys
 from view_algebra.typed.queries import query
-from view_algebra.typed.scalars import expression
 from view_algebra.typed.scopes import Columns, Context, Keys, Outside, Scope, Sorting
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.edits import Edits

@@ -20,9 +20,9 @@ from view_algebra.language.times import MOST_ELEMENTS, TIMED
 from view_algebra.language.types import postgres_types
 from view_algebra.records.parsing import PSEUDO_COLUMNS
 from view_algebra.texts.cell_tables import INDEXED_BYTES
-from view_algebra.typed.calls import MOST_PANES
-from view_algebra.typed.nested import LAMBDAS
-from view_algebra.typed.sugar import CASTS, COMPUTED, FIELDS, MAKERS
+from view_algebra.typed.aggregation.calls import MOST_PANES
+from view_algebra.typed.expressions.nested import LAMBDAS
+from view_algebra.typed.expressions.sugar import CASTS, COMPUTED, FIELDS, MAKERS
 from view_algebra.written.properties import OPTIONS_OF_FORMATS, SOURCE_PROPERTIES, VIEW_PROPERTIES
 
 _PAGE = files(__package__) / "reference.md"

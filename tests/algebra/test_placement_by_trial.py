@@ -26,8 +26,8 @@ from view_algebra.compile import _compiled, stages
 from view_algebra.compiled import View
 from view_algebra.passes import Placed, Symbols, Written, _cell_tables, as_texts, into_blocks, with_meaning
 from view_algebra.refusals import File, Wrong, span
-from view_algebra.typed.events import passed_by_table
-from view_algebra.typed.keys import incomplete_orders
+from view_algebra.typed.order.events import passed_by_table
+from view_algebra.typed.order.keys import incomplete_orders
 from view_algebra.written.declarations import ViewDeclaration
 from view_algebra.written.dialect import parse, room_for_nesting
 from view_algebra.written.tables import as_view

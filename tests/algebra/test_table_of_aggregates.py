@@ -26,7 +26,7 @@ EXCEPTIONS = {
     # kinds of types in the signatures of functions
     *((f"language/{module}.py", "any") for module in ("functions", "overloads")),
     # kinds of `AggregateFunction.settled`
-    ("typed/aggregates.py", "mode"),
+    ("typed/aggregation/aggregates.py", "mode"),
 }
 
 

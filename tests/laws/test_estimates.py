@@ -11,7 +11,7 @@ import pytest
 
 from tests.laws.engines import Engines
 from view_algebra.language.types import BIGINT, DOUBLE, Type, decimal
-from view_algebra.typed.estimates import bucketed
+from view_algebra.typed.aggregation.estimates import bucketed
 
 DICE = random.Random(11)
 DOUBLES = [0.0, *(DICE.choice((1, -1)) * 10 ** DICE.uniform(-300, 300) for _ in range(2_000))]

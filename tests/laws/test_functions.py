@@ -15,9 +15,9 @@ from tests.laws.function_columns import ARGUMENTS, ROWS, SECOND, VALUES, source
 from view_algebra import compile_catalog
 from view_algebra.language.functions import Function
 from view_algebra.language.types import VOID
+from view_algebra.typed.expressions.scalars import expression
 from view_algebra.typed.natural_names import natural_name
 from view_algebra.typed.queries import query
-from view_algebra.typed.scalars import expression
 from view_algebra.typed.scopes import Context, Outside, Scope
 from view_algebra.written.dialect import parsed
 

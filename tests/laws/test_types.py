@@ -17,7 +17,7 @@ from tests.laws.function_columns import VALUES, source
 from view_algebra import compile_catalog
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
 from view_algebra.language.functions import FUNCTIONS
-from view_algebra.typed.sugar import MAKERS
+from view_algebra.typed.expressions.sugar import MAKERS
 
 ARGUMENTS = [*VALUES, "CAST(ti AS FLOAT)", "array(day)", "array(st)", "kafka_key", "1", "-1", "0", "'a'", "2.5", "true"]
 OPERATORS = ("+", "-", "*", "/", "%", "div", "&", "|", "^", "=", "<", "<=>", "||")

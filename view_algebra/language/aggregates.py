@@ -840,7 +840,7 @@ BY_EVENT_ORDER = {
 """Aggregates with an order that Spark leaves open. Here it is the order of events."""
 
 BY_BUCKETS = ("percentile_approx", "approx_percentile")
-"""Percentiles over buckets in place of values. See `bucketed` in `typed/estimates.py`."""
+"""Percentiles over buckets in place of values. See `bucketed` in `typed/aggregation/estimates.py`."""
 
 ACCURACY = 100
 """The accuracy if a call gives none. The greatest relative error of a value is 1 / accuracy."""

@@ -6,7 +6,7 @@ they are infinities. `Type.endless` marks types that may have them. Functions th
 keep them. A time computed from an infinity is the same infinity. For any other function they are NULL.
 
 Guards in Spark SQL put NULL or U+FFFD in place of a value at which Spark raises or which Postgres cannot store. The
-texts of views (`engines/spark.py`) and the SELECT of `lamina check` (`typed/guards.py`) share them.
+texts of views (`engines/spark.py`) and the SELECT of `lamina check` (`typed/expressions/guards.py`) share them.
 
 Maps keep the last entry of a repeated key, as jsonb and every other reader of the topic do. Spark's JSON reader keeps
 both.

@@ -17,8 +17,8 @@ from view_algebra.language.functions import FUNCTIONS
 from view_algebra.language.quoting import LONGEST_POSTGRES_NAME, words
 from view_algebra.language.time_windows import TIME_WINDOWS
 from view_algebra.language.types import Type
+from view_algebra.typed.expressions.scalars import BINARY
 from view_algebra.typed.names import names_an_output
-from view_algebra.typed.scalars import BINARY
 from view_algebra.typed.scopes import Scope
 
 Printed = str | None

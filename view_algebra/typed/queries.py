@@ -34,10 +34,8 @@ from view_algebra.language.walks import (
     with_nested,
 )
 from view_algebra.refusals import Wrong, span
-from view_algebra.typed.aliases import column_names, naming, with_column_names
-from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
-from view_algebra.typed.events import is_in_order, passing_on_all, reading_passed, reads_records
-from view_algebra.typed.generators import with_generator
+from view_algebra.typed.aggregation.calls import in_a_window, refuse_aggregates, refuse_windowed
+from view_algebra.typed.expressions.nested import by_scalars, by_texts
 from view_algebra.typed.grouping import (
     HAS_ROWS,
     exploded_groups,
@@ -48,11 +46,14 @@ from view_algebra.typed.grouping import (
     over_sets,
     windows_of,
 )
-from view_algebra.typed.join_keys import refuse_texts_that_meet_numbers
-from view_algebra.typed.keys import by_rows
-from view_algebra.typed.nested import by_scalars, by_texts
+from view_algebra.typed.order.events import is_in_order, passing_on_all, reading_passed, reads_records
+from view_algebra.typed.order.keys import by_rows
+from view_algebra.typed.order.ties import in_total_order, inherited, limit_of, refuse_windows_in_order, sort_keys
 from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_hidden_order, refuse_outer
-from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses
+from view_algebra.typed.relations.aliases import column_names, naming, with_column_names
+from view_algebra.typed.relations.from_clause import AS_A_SUBQUERY, from_clause, in_parentheses
+from view_algebra.typed.relations.generators import with_generator
+from view_algebra.typed.relations.join_clauses import refuse_texts_that_meet_numbers
 from view_algebra.typed.scopes import Outside, Rows, Scope, Sets, resolved
 from view_algebra.typed.set_operations import combined, modified
 from view_algebra.typed.spark_refuses import (
@@ -61,7 +62,6 @@ from view_algebra.typed.spark_refuses import (
     spark_refuses,
     spark_refuses_of_groupings,
 )
-from view_algebra.typed.ties import in_total_order, inherited, limit_of, refuse_windows_in_order, sort_keys
 from view_algebra.written.dialect import qualifying, without_qualify
 
 

@@ -12,10 +12,10 @@ from view_algebra.language.meeting import cast, meet
 from view_algebra.language.types import STRING, VOID, WINDOW, Type
 from view_algebra.language.walks import every_relation, walk
 from view_algebra.refusals import Wrong, span
-from view_algebra.typed.calls import refuse_aggregates
+from view_algebra.typed.aggregation.calls import refuse_aggregates
+from view_algebra.typed.order.ties import limit_of, refuse_windows_in_order, set_in_total_order, sort_keys
 from view_algebra.typed.scopes import Outside, Scope
 from view_algebra.typed.spark_refuses import OVERLAPPING
-from view_algebra.typed.ties import limit_of, refuse_windows_in_order, set_in_total_order, sort_keys
 
 
 def combined(node: exp.SetOperation, outside: Outside) -> Query:

@@ -21,11 +21,18 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.structs import is_struct
 from view_algebra.language.types import STRING, Type, not_in_json, of_scalars
 from view_algebra.refusals import Wrong, not_taken, span
-from view_algebra.typed.calls import aggregate, call_of, refuse_aggregates
-from view_algebra.typed.events import event_order
-from view_algebra.typed.nested import is_list_key, json_of
+from view_algebra.typed.aggregation.calls import aggregate, call_of, refuse_aggregates
+from view_algebra.typed.aggregation.spelling import (
+    and_filter,
+    call_with_filter,
+    in_turn,
+    joined_texts,
+    operand,
+    sorted_by,
+)
+from view_algebra.typed.expressions.nested import is_list_key, json_of
+from view_algebra.typed.order.events import event_order
 from view_algebra.typed.scopes import Scope, resolved
-from view_algebra.typed.spelling import and_filter, call_with_filter, in_turn, joined_texts, operand, sorted_by
 
 
 def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:

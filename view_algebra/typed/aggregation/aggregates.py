@@ -33,12 +33,10 @@ from view_algebra.language.times import aggregated
 from view_algebra.language.types import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, WINDOW, not_in_json
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span
-from view_algebra.typed.calls import aggregate, call_of, is_array, percentile_list, refuse_aggregates
-from view_algebra.typed.estimates import approximate_percentile, estimate
-from view_algebra.typed.events import event_order, in_the_log, reads_changes
-from view_algebra.typed.lists import joined_within, list_in_order, set_of_lists
-from view_algebra.typed.scopes import Scope, resolved
-from view_algebra.typed.spelling import (
+from view_algebra.typed.aggregation.calls import aggregate, call_of, is_array, percentile_list, refuse_aggregates
+from view_algebra.typed.aggregation.estimates import approximate_percentile, estimate
+from view_algebra.typed.aggregation.lists import joined_within, list_in_order, set_of_lists
+from view_algebra.typed.aggregation.spelling import (
     and_filter,
     call_with_filter,
     filter_clause,
@@ -48,6 +46,8 @@ from view_algebra.typed.spelling import (
     operand,
     sorted_by,
 )
+from view_algebra.typed.order.events import event_order, in_the_log, reads_changes
+from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.written.clauses import is_list_in_order
 from view_algebra.written.tables import IN_THE_LOG
 

@@ -32,7 +32,10 @@ from view_algebra.language.quoting import spark_name, words
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, CALENDAR, INTERVAL
 from view_algebra.refusals import Wrong, span, suggestion
-from view_algebra.typed.aliases import (
+from view_algebra.typed.aggregation.calls import refuse_aggregates
+from view_algebra.typed.names import OWN_ALIASES, find
+from view_algebra.typed.order.events import PASSED, is_in_order, passes_on
+from view_algebra.typed.relations.aliases import (
     alias_of,
     all_of,
     column_names,
@@ -44,16 +47,12 @@ from view_algebra.typed.aliases import (
     untyped,
     with_column_names,
 )
-from view_algebra.typed.as_of import A_TIME, versions_of
-from view_algebra.typed.calls import refuse_aggregates
-from view_algebra.typed.constants import elements, join_of, table
-from view_algebra.typed.events import PASSED, is_in_order, passes_on
-from view_algebra.typed.generators import generated, makes_rows, with_generator
-from view_algebra.typed.names import OWN_ALIASES, find
+from view_algebra.typed.relations.constants import elements, join_of, table
+from view_algebra.typed.relations.generators import generated, makes_rows, with_generator
+from view_algebra.typed.relations.join_clauses import A_TIME, common_columns, using_condition, versions_of
+from view_algebra.typed.relations.subqueries import JOINS, semi_join
 from view_algebra.typed.scopes import Outside, Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
-from view_algebra.typed.subqueries import JOINS, semi_join
-from view_algebra.typed.using import common_columns, using_condition
 from view_algebra.written.dialect import parsed
 from view_algebra.written.pivots import pivoted, refuse_counts
 from view_algebra.written.tables import HOLDS

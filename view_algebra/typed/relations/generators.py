@@ -13,8 +13,8 @@ from view_algebra.language.limits import clean_json
 from view_algebra.language.meeting import cast
 from view_algebra.language.types import INT, STRING, VOID, Type
 from view_algebra.refusals import Wrong, not_taken, span
-from view_algebra.typed.constants import elements, table
-from view_algebra.typed.nested import is_empty, with_explicit_type
+from view_algebra.typed.expressions.nested import is_empty, with_explicit_type
+from view_algebra.typed.relations.constants import elements, table
 from view_algebra.typed.scopes import Scope, resolved
 
 

@@ -42,8 +42,8 @@ from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, BOOLEAN, CALENDAR, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
 from view_algebra.language.walks import is_projection, rewrite, walk
 from view_algebra.refusals import Wrong
-from view_algebra.typed.aliases import refuse_other_number
-from view_algebra.typed.nested import with_explicit_type
+from view_algebra.typed.expressions.nested import with_explicit_type
+from view_algebra.typed.relations.aliases import refuse_other_number
 
 Rows = tuple[tuple[Expr, ...], ...]
 

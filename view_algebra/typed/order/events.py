@@ -49,8 +49,8 @@ from view_algebra.language.walks import (
 )
 from view_algebra.record_columns import LOG_TIME
 from view_algebra.refusals import Wrong
-from view_algebra.typed.keys import RowKeys, relation_keys, sorting
 from view_algebra.typed.names import find
+from view_algebra.typed.order.keys import RowKeys, relation_keys, sorting
 from view_algebra.typed.scopes import Context, Scope
 from view_algebra.written.edits import Edits
 from view_algebra.written.tables import first_known

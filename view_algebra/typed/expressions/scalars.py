@@ -22,19 +22,19 @@ from view_algebra.language.times import CLOCK, TIMED, interval, shifted
 from view_algebra.language.types import BIGINT, BOOLEAN, STRING, TINYINT, VOID
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span
-from view_algebra.typed import sugar
-from view_algebra.typed.aggregates import collected, ignoring_nulls, within_group
-from view_algebra.typed.calls import refuse_aggregates, time_window
-from view_algebra.typed.casts import as_type, cast_to, try_cast_to
-from view_algebra.typed.guards import guard
-from view_algebra.typed.likes import escaped_like, like
-from view_algebra.typed.lists import map_from_entries, sorted_list
+from view_algebra.typed.aggregation.aggregates import collected, ignoring_nulls, within_group
+from view_algebra.typed.aggregation.calls import refuse_aggregates, time_window
+from view_algebra.typed.aggregation.lists import map_from_entries, sorted_list
+from view_algebra.typed.aggregation.over import window_function
+from view_algebra.typed.expressions import sugar
+from view_algebra.typed.expressions.casts import as_type, cast_to, try_cast_to
+from view_algebra.typed.expressions.guards import guard
+from view_algebra.typed.expressions.likes import escaped_like, like
+from view_algebra.typed.expressions.nested import LAMBDAS, over_elements, structured
 from view_algebra.typed.names import column_named, refuse_quoted_column
-from view_algebra.typed.nested import LAMBDAS, over_elements, structured
-from view_algebra.typed.over import window_function
+from view_algebra.typed.relations.subqueries import in_list, subquery_value
 from view_algebra.typed.scopes import Scope
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
-from view_algebra.typed.subqueries import in_list, subquery_value
 from view_algebra.written.dialect import is_suffixed
 from view_algebra.written.ways_out import ARROWS, json_field
 

@@ -18,10 +18,10 @@ from view_algebra.language.times import interval, microseconds
 from view_algebra.language.types import BITS, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span, suggestion
-from view_algebra.typed.calls import as_number, parameters
+from view_algebra.typed.aggregation.calls import as_number, parameters
+from view_algebra.typed.order.ties import sort_keys
 from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_bounds, refuse_frame, refuse_partition_by_maps
-from view_algebra.typed.ties import sort_keys
 from view_algebra.written.dialect import parsed
 from view_algebra.written.distinct_over import distinct_over
 from view_algebra.written.ways_out import filtered_over

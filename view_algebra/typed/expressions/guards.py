@@ -28,7 +28,7 @@ from view_algebra.language.limits import (
 from view_algebra.language.overloads import overload
 from view_algebra.language.types import CALENDAR, STRING
 from view_algebra.language.types import read as read_type
-from view_algebra.typed.likes import guarded_like
+from view_algebra.typed.expressions.likes import guarded_like
 from view_algebra.typed.scopes import Scope, resolved
 
 

@@ -30,7 +30,7 @@ from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import TINYINT, WINDOW
 from view_algebra.language.walks import outer_fields, rewritten, windowed
 from view_algebra.refusals import Wrong, span
-from view_algebra.typed.keys import (
+from view_algebra.typed.order.keys import (
     RowKeys,
     lacking_in_limit,
     lacking_in_window,

@@ -16,9 +16,9 @@ from view_algebra.language.expressions import Aggregate, Constant, Expr, NeedsRe
 from view_algebra.language.meeting import cast
 from view_algebra.language.types import FLOAT, INT, Type
 from view_algebra.refusals import Wrong, span
-from view_algebra.typed.calls import aggregate, is_array, percentile_list, refuse_aggregates
+from view_algebra.typed.aggregation.calls import aggregate, is_array, percentile_list, refuse_aggregates
+from view_algebra.typed.aggregation.spelling import call_with_filter, filter_clause
 from view_algebra.typed.scopes import Scope, resolved
-from view_algebra.typed.spelling import call_with_filter, filter_clause
 from view_algebra.written.dialect import parsed
 
 
