@@ -43,7 +43,7 @@ def records_that_count(records: DataFrame, source: Source) -> DataFrame:
     return records.sparkSession.sql(source.counted)
 
 
-@dataclass(frozen=True)
+@dataclass
 class SharedRecords:
     """The records that several of these tables read: read and parsed once, and kept on the disks of Spark's executors.
 

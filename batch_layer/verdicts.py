@@ -58,16 +58,15 @@ def views_with_new_rows(database: Database, id: int) -> list[str]:
     return [name for name, changed in view_checks.changed_inputs(catalog, moved).items() if changed]
 
 
-def blocking_failures(database: Database, id: int, held: Sequence[str]) -> list[Verdict]:
-    """The failed checks of a rebuild that hold these views back."""
+def reasons_for_holding(database: Database, id: int, held: Sequence[str]) -> list[str]:
+    """Sentences about failed checks, unproven views and checks that were not run, which hold these views back."""
     with database.begin() as connection:
-        return [verdict for verdict, _ in view_checks.blocking(connection, id, held)]
-
-
-def checks_not_run(database: Database, id: int, held: Sequence[str]) -> list[str]:
-    """The blocking checks of held views that a rebuild did not run."""
-    with database.begin() as connection:
-        return view_checks.without_result(connection, id, held)
+        failures = [verdict.sentence for verdict, _ in view_checks.blocking(connection, id, held)]
+        opened = [new for new in lookup.generations_of_rebuild(connection, id) if new.view in held]
+        unproven = [f"{name}: no proof found it equal" for name in sorted(proof.unproven_views(connection, opened))]
+        missing = view_checks.without_result(connection, id, held)
+    way_out = f"run `lamina step check --rebuild {id}`, then this again"
+    return [*failures, *unproven, *([f"checks were not run ({', '.join(missing)}): {way_out}"] if missing else [])]
 
 
 def results(database: Database, id: int) -> list[Verdict]:

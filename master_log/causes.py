@@ -66,7 +66,7 @@ _TORN = re.compile(
     r"Failed to (?:read|open|parse)[^\n]*metadata|ChecksumException|Could not find file"
     r"|No content to map due to end-of-input|NotFoundException: [^\n]*metadata\.json"
 )
-"""Incomplete metadata: the machine stopped before they reached the disk."""
+"""Incomplete metadata: the machine stopped before it reached the disk."""
 
 CATALOG_ERROR = re.compile(
     r"PSQLException|SQLNonTransientConnectionException|Failed to connect: jdbc|Connection .* refused"

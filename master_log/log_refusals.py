@@ -23,7 +23,7 @@ def no_held_offsets(source: Source, evidence: str) -> LaminaError:
     return LaminaError(
         f"{source.name}: its log does not say which offsets it holds",
         evidence=evidence,
-        way_out="Make a snapshot by `lamina archive` current again (CALL … set_current_snapshot): docs/operations.md.",
+        way_out="Make a snapshot of `lamina archive` current (CALL … set_current_snapshot): docs/how-to/backup.md.",
     )
 
 

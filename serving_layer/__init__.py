@@ -1,4 +1,4 @@
-"""The serving layer: the only code that speaks to Postgres.
+"""The serving layer: the only code that speaks to the views, cells and bookkeeping in Postgres.
 
 In: cells, with the range of offsets they were computed from. Out: SQL views in schema `analytics`. The promise, after
 every committed transaction: the cells of a live generation are the cells of all records below progress.

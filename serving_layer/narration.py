@@ -74,18 +74,6 @@ def waited_for(what: str) -> Callable[[Callable[Concatenate[N, P], T]], Callable
     return of
 
 
-def duration(seconds: float) -> str:
-    """A length of time, rounded.
-
-    >>> duration(0.2), duration(95), duration(7_300)
-    ('1 s', '2 min', '2 h')
-    """
-    for unit, size in (("h", 3_600), ("min", 60)):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(1, round(seconds))} s"
-
-
 def amount(number: int, noun: str) -> str:
     """A number of things.
 

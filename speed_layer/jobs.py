@@ -21,10 +21,10 @@ SETTLES_WITHIN = 2.0
 """Seconds after which a cancelled task that still runs is taken to spin. Other tasks check for a cancellation between
 two records."""
 
-STARVED = 4
-"""A task that computes gets at least 1 / STARVED of a processor, even on a machine that is busy otherwise."""
+SHARES_WHEN_STARVED = 4
+"""A task that computes gets at least one part in this many of a processor, even on a busy machine."""
 
-AT_MOST = 10
+TIMES_THE_LIMIT = 10
 """After this many times the allowed seconds, a task is taken to compute, whatever processor time Spark had."""
 
 
@@ -80,9 +80,9 @@ class Jobs:
 
     def _could_compute(self, seconds: float) -> bool:
         used = self._processor()
-        if used is None or self._processor_before is None or self.seconds >= AT_MOST * seconds:
+        if used is None or self._processor_before is None or self.seconds >= TIMES_THE_LIMIT * seconds:
             return True
-        return used - self._processor_before >= seconds / STARVED
+        return used - self._processor_before >= seconds / SHARES_WHEN_STARVED
 
     def _processor(self) -> float | None:
         """Seconds of processor time of Spark's process, or None if its tasks run elsewhere or it is gone."""
@@ -105,7 +105,7 @@ class Jobs:
                     yield time.time() - info.get().submissionTime() / 1000
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunningRanges:
     """The ranges that one source is computing, with their Spark jobs. Several threads use it."""
 

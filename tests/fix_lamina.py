@@ -239,6 +239,7 @@ class CommandLine:
     environment: Mapping[str, str]
     folder: Path
     program: str = "lamina"
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def over(self, spark: SparkSession) -> CommandLine:
         """The same commands, which compute in the tests' JVM instead of starting their own."""
@@ -269,8 +270,8 @@ class CommandLine:
         return self.start_program("-m", self.program, *arguments, **environment)
 
     def start_program(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        """Starts Python, and returns at once."""
-        return subprocess.Popen(
+        """Starts Python, and returns at once. A process that still runs after the test is killed."""
+        process = subprocess.Popen(
             [sys.executable, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -278,10 +279,12 @@ class CommandLine:
             cwd=self.folder,
             env={**self.environment, **environment},
         )
+        self.started.append(process)
+        return process
 
 
 @pytest.fixture
-def lamina(settings: Settings, tmp_path: Path) -> CommandLine:
+def lamina(settings: Settings, tmp_path: Path) -> Iterator[CommandLine]:
     """The command line over the test's own database."""
     assert settings.analyst is not None
     others = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
@@ -296,7 +299,10 @@ def lamina(settings: Settings, tmp_path: Path) -> CommandLine:
         "PYTHONPATH": repository,
         "SPARK_SUBMIT_OPTS": QUICK_COMPILER,  # of JVMs that live for some seconds
     }
-    return CommandLine({**others, **ours}, tmp_path)
+    commands = CommandLine({**others, **ours}, tmp_path)
+    yield commands
+    for process in commands.started:
+        process.kill()
 
 
 @pytest.fixture

@@ -143,16 +143,9 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
         held = rebuild_steps.hand_over(deployment, id, views, anyway=anyway)
         moved = verdicts.views_with_new_rows(deployment.database, id)
         if held:
-            blocked = verdicts.blocking_failures(deployment.database, id, held)
-            for verdict in blocked:
-                output.tell(verdict.sentence)
-            if not blocked and (missing := verdicts.checks_not_run(deployment.database, id, held)):
-                way_out = f"run `lamina step check --rebuild {id}`, then this again"
-                output.tell(
-                    f"held back, because checks were not run ({', '.join(missing)}): {', '.join(held)}; {way_out}"
-                )
-            else:
-                output.tell(f"held back by their {'checks' if blocked else 'proof'}: {', '.join(held)}")
+            for reason in verdicts.reasons_for_holding(deployment.database, id, held):
+                output.tell(reason)
+            output.tell(f"held back, and read as before: {', '.join(held)}")
         output.text(f"handed over: {', '.join(moved) or 'none'}", rebuild=id, handed_over=moved, held=held)
         if held:
             raise Different

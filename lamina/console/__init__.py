@@ -4,5 +4,6 @@ In: the bookkeeping, the ends of the topics, and SELECTs that the analyst may ru
 second by server-sent events, and `/metrics`. `watcher` reads for all open pages together. `routes` answers requests
 with the values of `page_values`. `request_guards` refuses requests from other sites.
 
-The promise: the console writes nothing, and no text of a catalog or a record reaches a page unescaped.
+The promise: the console changes nothing in Postgres or Kafka. No text of a catalog or a record reaches a page
+unescaped.
 """

@@ -81,12 +81,16 @@ class MetricCollector(Collector):
             yield named
 
     def samples(self) -> Iterator[MetricSample]:
-        """The current samples. If Postgres or Kafka does not answer, its `…_up` is 0 and its other metrics have no
-        samples.
+        """The current samples. If Postgres or Kafka does not answer, its `…_up` is 0.
+
+        The metrics that only Kafka knows then have no samples. Without Postgres, only `UP` has samples.
         """
         yield MetricSample("lamina_build_info", (__version__, version("pyspark")), 1)
         for folder, free in free_bytes(self.deployment).items():
             yield MetricSample("lamina_disk_free_bytes", (folder,), free)
+        brokers = self.deployment.brokers
+        answers = brokers.listening()
+        yield MetricSample("lamina_kafka_up", (), float(answers))
         try:
             with self.deployment.database.snapshot() as connection:
                 samples = list(read(connection))
@@ -98,9 +102,6 @@ class MetricCollector(Collector):
             return
         yield MetricSample("lamina_postgres_up", (), 1)
         yield from samples
-        brokers = self.deployment.brokers
-        answers = brokers.listening()
-        yield MetricSample("lamina_kafka_up", (), answers)
         for source, topic in topics.items() if answers else ():
             with suppress(LaminaError):  # the source's topic is gone, or Kafka went down meanwhile
                 yield from _broker_samples(brokers, source, topic, samples)

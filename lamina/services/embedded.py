@@ -225,7 +225,7 @@ class EmbeddedServices:
             (self.home / "services.lock").touch()
         except OSError as error:
             raise LaminaError(
-                f"the folder {self.home} cannot be written",
+                f"The folder {self.home} cannot be written",
                 evidence=str(error),
                 way_out="Set LAMINA_HOME to a folder of your own.",
             ) from error
@@ -234,7 +234,7 @@ class EmbeddedServices:
                 yield
             except OSError as error:
                 raise LaminaError(
-                    "the services could not be started or stopped",
+                    "The services could not be started or stopped",
                     evidence=str(error),
                     way_out=f"{self.home} must be writable and have 1 GB free.",
                 ) from error

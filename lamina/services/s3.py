@@ -72,7 +72,7 @@ def start(home: Path, *, java: Path, jars: tuple[Path, ...]) -> Store:
             break
         port = None
     raise LaminaError(
-        f"the object storage did not start within {START_SECONDS:.0f} seconds",
+        f"The object storage did not start within {START_SECONDS:.0f} seconds",
         evidence=tail(output, 4),
         way_out=f"The whole log is {output}. A full disk or too little memory is the usual cause.",
     )

@@ -155,7 +155,7 @@ class Brokers:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
 
     def differing(self, below: Offsets, expected: Tails) -> list[ChangedTail]:
-        """The partitions whose tails below these offsets differ from `expected`, or which end before the offsets.
+        """The partitions of a topic whose tails below these offsets differ from `expected`, or which end before them.
 
         A tail that retention removed or compaction rewrote cannot be compared. But no compaction moves the end of a
         partition.
@@ -170,7 +170,7 @@ class Brokers:
         changed = [at for at in below if now.get(at) != expected[at]]
         if not changed:
             return []
-        topic = changed[0].topic
+        [topic] = {at.topic for at in changed}
         earliest, latest = self.earliest(topic), self.latest(topic)
         ended, replaced, silent = [], [], []
         for at in changed:

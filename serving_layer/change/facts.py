@@ -50,7 +50,7 @@ class Facts:
     """The facts about a database, other than its catalog, that decide what a new catalog changes.
 
     counted: per query, the offsets below its progress
-    kept: the live unpublished versions of views, for a return or a preview, each with its newest generation
+    kept: the live unpublished versions of views, for a return or a preview, each with its generation
     measured: the largest rebuild
     sizes: bytes of the published cells of each view
     others: per view, other roles' relations that read it, directly or through our views, and block a drop

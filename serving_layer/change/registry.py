@@ -181,7 +181,7 @@ class Target:
 def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[PlannedChange]:
     """Deploys a catalog in one transaction.
 
-    The first view over a new source is live at once, at the earliest offsets in Kafka. A new view over a source with
+    A view over a new source is live at once, from the offsets at which the source begins. A new view over a source with
     history is registered now and served after the next rebuild. A view with another version moves to the generation
     that is `ready`, or to one that is kept live, and readers see all moves in one snapshot.
     Raises NotComputed, before any change, if cells must be computed first.

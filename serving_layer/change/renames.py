@@ -19,6 +19,7 @@ from serving_layer.postgres import cells
 from serving_layer.postgres.bookkeeping import (
     cell_table,
     checked,
+    freshness_target,
     generation,
     generation_cells,
     history,
@@ -158,7 +159,8 @@ def _move_view(connection: Connection, old: str, renamed: View) -> None:
     if row.served:
         cells.run(connection, f"ALTER VIEW analytics.{quoted(old)} RENAME TO {quoted(new)}")
     connection.execute(update(view).where(view.c.name == old).values(name=new, before=before))
-    for table in (generation, publication, proof, checked):
+    connection.execute(delete(freshness_target).where(freshness_target.c.view == new))
+    for table in (generation, publication, proof, checked, freshness_target):
         connection.execute(update(table).where(table.c.view == old).values(view=new))
     # Earlier definitions are recorded under the old name only.
     connection.execute(update(history).where(history.c.view == old).values(view=new, definition=None))

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from serving_layer.change import renames
 from serving_layer.change.facts import Facts
 from serving_layer.change.planned_change import PlannedChange, other_settings, sql_diff
-from serving_layer.narration import duration, size
+from serving_layer.narration import age, size
 from view_algebra.compiled import Catalog, Column, Source, View
 
 _OTHER_CHECKS = "its checks changed: they are run before the next hand-over"
@@ -146,7 +146,7 @@ def _reprocessed(change: PlannedChange, why: str, new: View, after: Catalog, fac
     if measured is not None and seconds is None:
         time = " (no rebuild so far read nearly as many: how long it takes is unknown)"
     elif measured is not None and seconds is not None:
-        time = f", about {duration(seconds)} at the rate of rebuild {measured.rebuild}"
+        time = f", about {age(max(1, seconds))} at the rate of rebuild {measured.rebuild}"
     unread = sorted(new.fed_by - facts.counted.keys())
     read = [f"{records:,} records are read{time}"] if records or not unread else []
     read += [f"all records of topic {after.sources[name].topic} are read for {name}" for name in unread]

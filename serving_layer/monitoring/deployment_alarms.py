@@ -10,7 +10,7 @@ from serving_layer.catalog import lookup
 from serving_layer.change import view_checks
 from serving_layer.monitoring import delays
 from serving_layer.monitoring.query_alarms import Thresholds
-from serving_layer.narration import age, duration, size
+from serving_layer.narration import age, size
 from serving_layer.postgres.database import FOREIGN_SNAPSHOT
 from serving_layer.postgres.states import RebuildKind, RebuildState
 from serving_layer.promise import proof, rebuilds
@@ -179,15 +179,15 @@ def late_standbys(connection: Connection, thresholds: Thresholds) -> list[str]:
             if here.receives
             else "it does not reach its primary, and its log says why"
         )
-        alarm = f"this server is a standby and {duration(here.behind)} behind its primary: {why}"
+        alarm = f"this server is a standby and {age(here.behind)} behind its primary: {why}"
         return [alarm] if here.behind > seconds else []
     lagging = [
-        f"standby {name}{f' at {address}' if address else ''} is {duration(lag)} behind: its readers see older"
+        f"standby {name}{f' at {address}' if address else ''} is {age(lag)} behind: its readers see older"
         " views (a long SELECT there may hold it back; `lamina status` there says more)"
         for name, address, lag in connection.execute(_LATE_STANDBYS, {"seconds": seconds})
     ]
     return lagging + [
-        f"replication slot {name} has had no standby for {duration(lasts)}, and keeps {size(bytes_kept)} of write-ahead"
+        f"replication slot {name} has had no standby for {age(lasts)}, and keeps {size(bytes_kept)} of write-ahead"
         f" log: start its standby, or drop it (`SELECT pg_drop_replication_slot('{name}')`)"
         for name, lasts, bytes_kept in connection.execute(_UNUSED_SLOTS, {"seconds": seconds})
     ]

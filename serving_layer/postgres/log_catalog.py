@@ -32,7 +32,7 @@ def metadata_files(connection: Connection, topic: str) -> tuple[str, str | None]
 
 
 def step_back(connection: Connection, topic: str, *, torn: str, before: str) -> None:
-    """Makes the catalog name the previous metadata again, unless it no longer names the torn ones."""
+    """Makes the catalog name the previous metadata again, unless it no longer names the torn file."""
     connection.execute(text(_BACK), {"topic": topic, "before": before, "torn": torn})
 
 

@@ -56,7 +56,7 @@ class Timer:
             self.seconds[name] += time.monotonic() - began - (sum(self.seconds.values()) - before)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Phases:
     """Sums the micro-batches of all sources between two notes. Threads may share it."""
 

@@ -1,6 +1,6 @@
 """The ids of counted events, for streams with UNIQUE: a copy of a counted event is not counted again.
 
-An aggregate cannot take a record back, so copies are left out before cells are computed (`look_up`). The new ids are
+Most aggregates cannot take a record back, so copies are left out before cells are computed (`look_up`). The new ids are
 written in the transaction that moves progress (`write`). So the stored ids always belong to the good records below
 progress, whichever views exist. A crash, a replay or a lost checkpoint changes nothing.
 

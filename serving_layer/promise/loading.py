@@ -29,7 +29,7 @@ class _Chunks(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int) -> bytes:  # type: ignore[override]
         while not self._left:
             chunk = next(self._chunks, None)
             if chunk is None:

@@ -266,12 +266,12 @@ def record_heartbeat(connection: Connection, fences: Mapping[str, int]) -> None:
 
 
 def limit_lock_waits(connection: Connection) -> None:
-    """Limits lock waits in this transaction to 2 seconds, because the next heartbeat is due then."""
+    """Limits lock waits in this transaction to 2 seconds, so that a lock delays few heartbeats."""
     connection.execute(text("SET LOCAL lock_timeout = '2s'"))
 
 
 def release(connection: Connection, fences: Mapping[str, int]) -> None:
-    """Records that the writer of these queries has ended in order. Waits at most 3 seconds for each lock, because it
+    """Records that the writer of these queries has ended normally. Waits at most 3 seconds for each lock, because it
     must not delay a process that is ending.
     """
     connection.execute(text("SET LOCAL lock_timeout = '3s'"))

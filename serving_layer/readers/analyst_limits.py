@@ -16,6 +16,10 @@ CONNECTIONS_OF_A_PERSON = 5
 """Concurrent sessions of a person's login. The role `analyst` has a limit of its own."""
 
 
+_TIME = r"\d+(us|ms|s|min|h|d)?"
+_SIZE = r"\d+(kB|MB|GB|TB)?"
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits of one reader. Times and sizes are written as Postgres writes them, `0` means no limit.
@@ -41,17 +45,16 @@ class Limits:
         '5s'
         """
         limits = cls()
-        names = [field.name for field in fields(cls)]
+        patterns = {field.name: _TIME for field in fields(cls)} | {"temp_file_limit": _SIZE, "connections": r"\d+"}
         for pair in re.split(r"[\s,]+", words.strip()):
             name, _, value = pair.partition("=")
-            number = name == "connections"
-            if name not in names or not re.fullmatch(r"\d+" if number else r"\d+(us|ms|s|min|h|d|kB|MB|GB|TB)?", value):
+            if name not in patterns or not re.fullmatch(patterns[name], value):
                 raise LaminaError(
                     "LAMINA_ANALYST_LIMITS is not a list of limits",
-                    evidence=f"found {pair!r}, known are {', '.join(names)}",
+                    evidence=f"found {pair!r}, known are {', '.join(patterns)}",
                     way_out="It looks like statement_timeout=5min,lock_timeout=10s,connections=20.",
                 )
-            limits = replace(limits, **{name: int(value) if number else value})  # type: ignore[arg-type]
+            limits = replace(limits, **{name: int(value) if name == "connections" else value})  # type: ignore[arg-type]
         return limits
 
     @property

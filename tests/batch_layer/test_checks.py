@@ -75,7 +75,7 @@ def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(
     assert "--anyway" in quick_lamina("step", "hand-over", "hourly", "--rebuild", id, code=2).err
     released = quick_lamina("step", "hand-over", "--anyway", "hourly", "--rebuild", id, code=3)
     lines = [line for line in released.err.splitlines() if "…" not in line]  # a slow machine also narrates waits
-    assert lines == ["held back by their proof: clicks"]
+    assert lines == ["clicks: no proof found it equal", "held back, and read as before: clicks"]
     assert len(deployed.rows("SELECT * FROM hourly WHERE country IS NULL")) == missing
     [left] = quick_lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
     assert f"`lamina step hand-over --anyway clicks --rebuild {id}`" in left

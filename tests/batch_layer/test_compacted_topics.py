@@ -70,7 +70,7 @@ def test_a_table_equals_its_select_while_kafka_compacts_its_topic(deployed: Depl
     compact(deployed, kafka, 400)  # counted records are gone before they are archived
     deployed.catch_up()
     proofs = batch.rebuild()
-    assert [proof.differing for proof in proofs] == [0] * len(proofs)
+    assert {proof.differing for proof in proofs} == {0}
     put(deployed, range(401, 500))
     compact(deployed, kafka, 500)  # archived records are gone
     deployed.catch_up()

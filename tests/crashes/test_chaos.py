@@ -1,4 +1,4 @@
-"""A dozen kinds of faults, one after the other, while readers compare every view with DuckDB (benchmarks/chaos)."""
+"""Faults of eleven kinds, one after the other, while readers compare every view with DuckDB (benchmarks/chaos)."""
 
 from __future__ import annotations
 

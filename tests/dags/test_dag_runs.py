@@ -170,7 +170,7 @@ def _a_task_was_retried_alone_and_a_view_is_held_back(running: Stack, before: di
         ("retire", -1): ("success", 1),
         ("held", 0): ("failed", 1),
     }, log
-    assert "held back by their proof: totals" in log
+    assert "totals: no proof found it equal" in log
 
     after = published(running)
     assert after["totals"] == before["totals"]

@@ -133,7 +133,7 @@ def test_a_start_that_fails_leaves_the_services_that_ran_before(embedded: Embedd
     passwords = embedded.home / "passwords.json"
     text = passwords.read_text()
     passwords.write_text("no JSON")
-    with pytest.raises(LaminaError, match="the passwords of the embedded Postgres cannot be read"):
+    with pytest.raises(LaminaError, match="The passwords of the embedded Postgres cannot be read"):
         embedded.start()
     assert pids(embedded) == [kafka]
     passwords.write_text(text)

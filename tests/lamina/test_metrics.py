@@ -14,7 +14,7 @@ from prometheus_client import start_http_server
 
 from lamina.operations.deployment import Deployment
 from lamina.reports.metric_files import FILES
-from lamina.reports.metrics import EVERY, MetricCollector, registry
+from lamina.reports.metrics import EVERY, UP, MetricCollector, registry
 from serving_layer.postgres.states import Step
 from serving_layer.promise.rebuilds import STEPS
 from tests.fix_lamina import Deployed
@@ -40,7 +40,7 @@ def test_metrics_equal_the_deployments_state(deployed: Deployed) -> None:
     deployed.send("clicks", {"id": 1, "page": "home"}, {"id": 2, "page": "shop"}, {"id": 2, "page": "shop"}, b"{")
     assert samples(deployed.deployment)["lamina_source_lag_offsets", "clicks", "0"] == 4
     deployed.catch_up()
-    assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
+    assert {proof.differing for proof in deployed.deployment.batch.rebuild()} == {0}
     with deployed.deployment.database.begin() as connection:
         minute = "date_trunc('minute', clock_timestamp()) - interval '2 min'"
         noted = f"INSERT INTO lamina.freshness_target VALUES ('pages', {minute}, {minute}, 1::bit(1440))"
@@ -122,15 +122,18 @@ def test_the_oldest_snapshot_is_measured(deployed: Deployed) -> None:
         reader.close()
 
 
-def test_an_unavailable_postgres_reports_up_0(deployed: Deployed) -> None:
-    away = replace(deployed.deployment.settings, postgres="postgresql://nobody:x@127.0.0.1:1/x")
+@pytest.mark.parametrize("kafka_is_up", [True, False])
+def test_an_unavailable_service_reports_up_0(deployed: Deployed, kafka_is_up: bool) -> None:
+    settings = deployed.deployment.settings
+    kafka = settings.kafka if kafka_is_up else "127.0.0.1:1"
+    away = replace(settings, postgres="postgresql://nobody:x@127.0.0.1:1/x", kafka=kafka)
     opened = Deployment(away, tell=lambda line: None)
     try:
         numbers = samples(opened)
     finally:
         opened.close()
-    assert numbers["lamina_postgres_up",] == 0
-    assert {key[0] for key in numbers} == {"lamina_postgres_up", "lamina_build_info", "lamina_disk_free_bytes"}
+    assert (numbers["lamina_postgres_up",], numbers["lamina_kafka_up",]) == (0, kafka_is_up)
+    assert {key[0] for key in numbers} == {metric.name for metric in UP}
 
 
 def test_rules_dashboard_and_document_are_generated_from_the_metrics() -> None:

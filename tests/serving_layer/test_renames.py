@@ -61,6 +61,17 @@ def begun(world: World) -> None:
     world.advance("a")
 
 
+def test_the_minutes_in_which_a_view_was_fresh_move_with_its_name(world: World) -> None:
+    with world.database.begin() as connection:
+        for name, met in (("counts", "B'1'"), ("summed", "B'0'")):
+            values = f"'{name}', now(), now(), {met}::bit(1440)"
+            connection.exec_driver_sql(f"INSERT INTO lamina.freshness_target VALUES ({values})")
+    rename(world)
+    with world.database.begin() as connection:
+        targets = "SELECT view, met = B'1'::bit(1440) FROM lamina.freshness_target"
+        assert connection.exec_driver_sql(targets).all() == [("summed", True)]
+
+
 def test_records_before_during_and_after_a_rename_are_counted_once(world: World) -> None:
     begun(world)
     world.append("a", 1, ("x", 4))
