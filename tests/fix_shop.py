@@ -19,9 +19,9 @@ SHOWN = {
     "baskets": "SELECT city, to_char(began, 'HH24:MI'), orders::text FROM baskets",
 }
 
-Told = dict[str, list[tuple[Any, ...]]]
+RowsByView = dict[str, list[tuple[Any, ...]]]
 
-BEFORE_CUSTOMERS: Told = {
+BEFORE_CUSTOMERS: RowsByView = {
     "local_buyers_now": [],
     "local_buyers_then": [],
     "paid_in_time": [(1, "01:10"), (2, None), (3, "01:16"), (4, None), (5, "02:20")],
@@ -32,7 +32,7 @@ BEFORE_CUSTOMERS: Told = {
 }
 """An inner join shows nothing without a customer. Counted by hand from examples/shop/data, as what follows."""
 
-WITH_CUSTOMERS: Told = BEFORE_CUSTOMERS | {
+WITH_CUSTOMERS: RowsByView = BEFORE_CUSTOMERS | {
     "local_buyers_now": [("01", 1), ("02", 1)],  # customer 1 moved from Ulm to Bonn, and bought of both
     "local_buyers_then": [("01", 2), ("02", 1)],
     "by_city": [("Bonn", 1), ("Kiel", 1), ("Trier", 1)],
@@ -44,7 +44,7 @@ WITH_CUSTOMERS: Told = BEFORE_CUSTOMERS | {
     ],
 }
 
-AFTER_CHANGES: Told = {
+AFTER_CHANGES: RowsByView = {
     "local_buyers_now": [("01", 1)],
     "local_buyers_then": [("01", 2)],
     "paid_in_time": [(1, "01:10"), (2, "01:20"), (3, "01:16"), (4, None), (5, "02:20"), (6, None)],
@@ -57,6 +57,6 @@ AFTER_CHANGES: Told = {
 order 2 is paid after five minutes, and order 6 comes late."""
 
 
-def told(deployed: Deployed) -> Told:
+def rows_by_view(deployed: Deployed) -> RowsByView:
     """The rows that the analyst sees of each view."""
     return {view: sorted(deployed.rows(query), key=str) for view, query in SHOWN.items()}

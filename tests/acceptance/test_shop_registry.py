@@ -56,16 +56,16 @@ CHANGE = {
 }
 
 NESTED = {"stops": "SELECT way, stop, orders FROM stops", "means": "SELECT means, payments, parts, cents FROM means"}
-NESTED_BEFORE: shop.Told = {"stops": [("post", "depot", 5)], "means": [("cash", 4, 0, 0)]}
-NESTED_AFTER: shop.Told = {
+NESTED_BEFORE: shop.RowsByView = {"stops": [("post", "depot", 5)], "means": [("cash", 4, 0, 0)]}
+NESTED_AFTER: shop.RowsByView = {
     "stops": [("bike", "Kiel", 1), ("bike", "depot", 1), ("post", "depot", 5)],
     "means": [("cash", 4, 0, 0), ("transfer", 1, 0, 0), ("visa", 1, 2, 1000)],
 }
 
 
-def told(deployed: Deployed) -> shop.Told:
+def rows_by_view(deployed: Deployed) -> shop.RowsByView:
     nested = {view: sorted(deployed.rows(query)) for view, query in NESTED.items()}
-    return shop.told(deployed) | nested
+    return shop.rows_by_view(deployed) | nested
 
 
 def at(text: str) -> datetime:
@@ -109,7 +109,7 @@ def test_the_shop_in_avro_and_protobuf_equals_the_shop_even_without_its_registry
         deployed.send("payments", by_iban)
         _send_bad(deployed, ids)
         _wait(deployed)
-        assert told(deployed) == shop.AFTER_CHANGES | NESTED_AFTER
+        assert rows_by_view(deployed) == shop.AFTER_CHANGES | NESTED_AFTER
     _bad_records_name_their_schemas(deployed, ids)
     registry.add(f"{deployed.topic('orders')}-value", THIRD_ORDER)
     _commands_know_the_schemas(deployed, lamina, tmp_path)
@@ -123,11 +123,11 @@ def _files_of_the_shop_are_sent_with_its_schemas(
     for source in ("orders", "payments", "rates", "goods"):
         lamina("ingest", source, str(shop.EXAMPLE / "data" / f"{source}.jsonl"))
     _wait(deployed)
-    assert told(deployed) == shop.BEFORE_CUSTOMERS | NESTED_BEFORE
+    assert rows_by_view(deployed) == shop.BEFORE_CUSTOMERS | NESTED_BEFORE
     lamina("ingest", "customers", str(shop.EXAMPLE / "data" / "customers.jsonl"))
     _send_suppliers(deployed, registry)
     _wait(deployed)
-    assert told(deployed) == shop.WITH_CUSTOMERS | NESTED_BEFORE
+    assert rows_by_view(deployed) == shop.WITH_CUSTOMERS | NESTED_BEFORE
     assert deployed.rows("SELECT id, name FROM suppliers") == [(1, "Ada")]
 
 
@@ -161,7 +161,7 @@ def _raw_values_of_the_log_are_read_again_without_a_registry(deployed: Deployed,
     applying.apply(deployed.deployment, {**catalog, "sources/streams.sql": streams})
     deployed.catch_up()
     assert {proof.differing for proof in deployed.deployment.batch.rebuild()} == {0}
-    assert told(deployed) == shop.AFTER_CHANGES | NESTED_AFTER
+    assert rows_by_view(deployed) == shop.AFTER_CHANGES | NESTED_AFTER
     deployed.check()
     opened = deployed.deployment
     for line in receipts:

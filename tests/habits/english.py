@@ -154,7 +154,7 @@ def _names(nodes: Sequence[ast.AST]) -> Iterator[Piece]:
                 yield Piece("name", node.lineno, name)
             case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
                 yield Piece("name", node.lineno, name)
-            case ast.MatchStar(name=str() as name):
+            case ast.MatchStar(name=str() as name) | ast.FunctionDef(name=name):
                 yield Piece("name", node.lineno, name)
 
 

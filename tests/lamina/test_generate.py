@@ -24,7 +24,7 @@ from lamina.generating.yaml_text import yaml as as_yaml
 from lamina.operations import applying
 from tests.fix_lamina import Deployed
 from tests.fix_services import REPOSITORY
-from tests.fix_shop import WITH_CUSTOMERS, told
+from tests.fix_shop import WITH_CUSTOMERS, rows_by_view
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog
 
@@ -208,7 +208,7 @@ def _send_the_shop(deployed: Deployed) -> None:
         records = [json.loads(line) for line in lines]
         deployed.send(source, *((keys[source](record), record) if source in keys else record for record in records))
     deployed.catch_up()
-    assert told(deployed) == WITH_CUSTOMERS
+    assert rows_by_view(deployed) == WITH_CUSTOMERS
 
 
 def _run_all(deployed: Deployed) -> None:

@@ -251,13 +251,13 @@ def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:
 
 
 def _rewritten_keeping(keeping: Keeping, change: Callable[[Expr], Expr | None]) -> Keeping:
-    def each(expressions: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
+    def rewritten_all(expressions: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
         return None if expressions is None else tuple(rewrite(e, change) for e in expressions)
 
     return Keeping(
-        finest=each(keeping.finest),
-        sessions_of=each(keeping.sessions_of),
-        sub_keys=each(keeping.sub_keys) or (),
+        finest=rewritten_all(keeping.finest),
+        sessions_of=rewritten_all(keeping.sessions_of),
+        sub_keys=rewritten_all(keeping.sub_keys) or (),
         undecided=None if keeping.undecided is None else rewrite(keeping.undecided, change),
         join=None if keeping.join is None else _rewritten_join(keeping.join, change),
     )

@@ -105,7 +105,7 @@ def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:
     """Raises `Wrong` for a column that the groups of a block above the aggregation do not decide."""
     grouped = {(key.relation, key.path) for key in group if isinstance(key, Field)}
 
-    def known(part: Expr) -> Expr | None:
+    def grouped_part(part: Expr) -> Expr | None:
         if part in group or isinstance(part, Aggregate):
             return part
         if not isinstance(part, Field) or part.outer or part.relation == VARIABLE:
@@ -115,7 +115,7 @@ def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:
         return None
 
     for expression in above_group(block):
-        rewrite(expression, known)
+        rewrite(expression, grouped_part)
 
 
 def _row_key(output: Expr) -> Expr:
