@@ -46,6 +46,9 @@ MANY_DEATHS = 7
 FULL = re.compile("No space left on device|Disk quota exceeded")
 """Messages of the operating system in errors of Postgres and Spark."""
 
+OLDER_COMMAND = re.compile(r"rebuild [0-9]+ [(]leap[)]$|skip of ")
+"""Names of leaps and skips. Those of an older Lamina take a query over without recording their kind."""
+
 LONGEST_WAIT = 10.0
 """Seconds: the greatest delay before a query that failed is started again."""
 
@@ -205,7 +208,8 @@ class Judge:
         with self.resources.database.begin() as connection:
             now = progress.queries(connection)[query.source.name]
         recreated = now.writer is None and now.committed_at is None
-        return recreated or now.writer_kind in (WriterKind.LEAP, WriterKind.SKIP)
+        by_older_command = OLDER_COMMAND.match(now.writer or "") is not None
+        return recreated or by_older_command or now.writer_kind in (WriterKind.LEAP, WriterKind.SKIP)
 
     def _unreadable(self, query: Query, failure: BaseException, member: Member | None) -> LaminaError | None:
         """The record that Spark cannot read, if the query failed twice because of one."""
