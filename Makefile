@@ -41,7 +41,7 @@ check: $(SETUP)
 	@$(PY) -m tests.habits.english
 	@$(PYTEST) $(ARGS)
 
-# Measures the figures of docs/benchmarks.md in sequence (an hour and a half on an idle machine).
+# Measures the quicker figures of docs/benchmarks.md in sequence (an hour and a half on an idle machine).
 bench: $(SETUP)
 	@missed=0; for figure in compile starts approximate catch_up unique freshness many_sources large_table reads joins rebuild \
 		rebuild_rate last_hour changes; do \

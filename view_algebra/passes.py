@@ -3,7 +3,7 @@
 Written    the author's SELECT
 Typed      its meaning: names resolved, types known, every order that decides a result total    typed/
 Split      its innermost blocks over sources, and the query over their cells                    split/
-Placed     a Split that Spark and Postgres compute alike, over rows or over records             placement.py
+Placed     a Split whose upper query Postgres computes as Spark would, over rows or records     placement.py
 View       the texts that run                                                                   engines/, texts/
 """
 

@@ -102,7 +102,7 @@ def _middles_are_exact(deployed: Deployed, log: str) -> None:
     assert abs(row[3] / stdev(sizes) - 1) < 1e-9
 
 
-def test_mistakes_end_in_one_sentence(lamina: CommandLine, deployed: Deployed, tmp_path: Path) -> None:
+def test_mistakes_end_without_a_traceback(lamina: CommandLine, deployed: Deployed, tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "v.sql").write_text("CREATE VIEW v AS SELECT count(*) AS n FROM nowhere;")
     mistakes = {

@@ -1,4 +1,4 @@
-"""Comparisons that only look like a join of a text with a number compile."""
+"""Comparisons compile that read no text of a join as a number, as `text = number` would."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.algebra.refused import BASE
 from view_algebra import compile_catalog
 
-NO_JOINS = {
+COMPARISONS = {
     "one relation": "SELECT count(*) AS n FROM events WHERE event_id = user_id",
     "its own parts": "SELECT t.part, count(*) AS n FROM events e LATERAL VIEW explode(tags) t AS part"
     " WHERE t.part = e.user_id GROUP BY t.part",
@@ -19,6 +19,6 @@ NO_JOINS = {
 }
 
 
-@pytest.mark.parametrize("select", NO_JOINS.values(), ids=NO_JOINS)
-def test_comparing_a_text_with_a_number_outside_a_join_compiles(select: str) -> None:
+@pytest.mark.parametrize("select", COMPARISONS.values(), ids=COMPARISONS)
+def test_a_comparison_that_reads_no_text_of_a_join_as_a_number_compiles(select: str) -> None:
     compile_catalog({"base.sql": BASE, "v.sql": f"CREATE VIEW v AS {select};"})

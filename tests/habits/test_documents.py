@@ -1,4 +1,4 @@
-"""The documents name every command and setting, use the words of the glossary, and form a site."""
+"""The documents name every command and setting, avoid words that the glossary replaced, and form a site."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The rule for every expression above the cells: Postgres computes it as Spark does, or there is an obstacle.
 
-The placement of a view asks here, and nowhere else, before Postgres' texts are written.
+The placement of a view asks here about every value, before Postgres' texts are written.
 """
 
 from __future__ import annotations

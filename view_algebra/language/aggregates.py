@@ -52,7 +52,8 @@ class TypedPartial:
     about: the expression that names the column
     order: the sort keys of `first` and `last`, different for all records
     when: the condition for a record to count
-    merged_with: the partials that `mean` (a count) and `comoment` (a count and two means) merge by
+    merged_with: the partials that moments merge by: `mean` a count, `comoment` a count and two means, `third` and
+        `fourth` all lower moments
     other: the second argument
     """
 
@@ -815,7 +816,7 @@ ONLY_WITHIN_GROUP = ("percentile_cont", "percentile_disc")
 """Names that Spark reads only with WITHIN GROUP (ORDER BY x)."""
 
 _LATER = words("histogram_numeric approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg")
-"""Spark's other aggregates, so that their refusal recognizes them."""
+"""Some aggregates of Spark that are not served, so that their refusal can suggest another."""
 
 REWRITES = {
     "try_sum": "Write sum(x). On overflow, a sum of whole numbers wraps, and one of decimals is NULL.",

@@ -2,8 +2,8 @@
 
 It is the author's own, edited where Spark's result would be undefined. Typing never writes to the author's syntax:
 `Edits` collects, as values, what Spark shall read at a node, and applies them to a copy. This module imports none of
-the writers of a view's texts. But the guards in the edits are those of `language/`, so `lamina check` cannot find a
-mistake in them.
+the writers of a view's texts. But the guards in the edits are those of `language/`, and `texts/calendars.py` decides
+for both sides which times become NULL. `lamina check` cannot find a mistake in either.
 """
 
 from __future__ import annotations
