@@ -65,7 +65,7 @@ SHARE = 3
 FEW = 8
 """Keys that any STRUCT may have, however rare they are."""
 
-SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Units of `'epoch'`, by their number in a second."""
 
 PLAUSIBLE = (946_684_800, 2_208_988_800)
@@ -341,7 +341,7 @@ def unit_of(name: str, seen: Statistics) -> str | None:
         or (not named and _OTHER_NAME.search(name))
     ):
         return None
-    for unit, parts in SECOND.items():
+    for unit, parts in PER_SECOND.items():
         first, last = (second * parts for second in PLAUSIBLE)
         if first <= seen.lowest and seen.highest < last:
             whole = "fraction" not in seen.kinds or unit in ("s", "ms")

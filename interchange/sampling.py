@@ -18,7 +18,7 @@ from typing import IO, Any, Literal
 
 from interchange.csv_forms import CsvForms
 from interchange.files import ISO, BadLine, Line, format_of, header_of, lines, schema_of
-from interchange.guessing import ID_NAME, SECOND, Statistics, guess, has_empty, since_1970, typed, unit_of
+from interchange.guessing import ID_NAME, PER_SECOND, Statistics, guess, has_empty, since_1970, typed, unit_of
 from interchange.judgements import Rules, with_written_numbers
 from interchange.opening import seekable
 from view_algebra.errors import LaminaError
@@ -284,7 +284,7 @@ def _epoch(seen: Mapping[str, Statistics]) -> tuple[str | None, frozenset[str]]:
     if not units:
         return None, frozenset()
     counted = Counter(units.values())
-    epoch = max(counted, key=lambda unit: (counted[unit], -list(SECOND).index(unit)))
+    epoch = max(counted, key=lambda unit: (counted[unit], -list(PER_SECOND).index(unit)))
     return epoch, frozenset(name for name, unit in units.items() if unit == epoch)
 
 

@@ -60,12 +60,12 @@ class Membership:
     """A member's part in a run.
 
     shared: the run has other members, which must not wait for this one
-    commits: the threads in which micro-batches are committed
+    committers: the threads in which micro-batches are committed
     stopped: set once the run is stopping
     """
 
     shared: bool
-    commits: Executor
+    committers: Executor
     stopped: threading.Event = field(default_factory=threading.Event)
 
 

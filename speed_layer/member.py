@@ -55,7 +55,7 @@ class Member:
     layer's. The first of them to fail sets `failed` and the reason.
 
     position: the start of its next micro-batch
-    commits: the number of micro-batches it has committed
+    committed: the number of micro-batches it has committed
     failed: the range of the micro-batch that it failed at
     """
 
@@ -74,7 +74,7 @@ class Member:
         self._commit: Commit | None = None
         self._committing: Future[None] | None = None
         self._raised: BaseException | None = None
-        self.commits = self._untrimmed = 0
+        self.committed = self._untrimmed = 0
         self.failed: OffsetRange | None = None
         self._trim()
 
@@ -139,7 +139,7 @@ class Member:
             self._await_commit(membership)
             log.debug("%s: %s, computed in %.3f s", self.source.name, span.range.end, time.monotonic() - began)
             self._commit = Commit(flow, span, raw, batch)
-            self._committing = membership.commits.submit(self._run_commit, self._commit)
+            self._committing = membership.committers.submit(self._run_commit, self._commit)
             self.position = span.end(batch.log_times)
 
     @contextmanager
@@ -170,7 +170,7 @@ class Member:
             self.failed = commit.span.range
             raise
         if outcome is Outcome.APPLIED:
-            self.commits += 1
+            self.committed += 1
             self._resources.phases.add(self.source.name, commit.batch.timer)
         if commit.batch.bad is not None:
             self._untrimmed += commit.batch.bad.rows.size

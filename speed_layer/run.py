@@ -53,10 +53,10 @@ class Run:
         self._checkpoint = resources.checkpoints / self.name / uuid.uuid4().hex
         threads = min(AT_ONCE, len(self.members))
         self._computing = ThreadPoolExecutor(threads, thread_name_prefix=f"compute-{self.name}")
-        commits = ThreadPoolExecutor(threads, thread_name_prefix=f"commit-{self.name}")
-        self._membership = Membership(self.shared, commits)
+        committers = ThreadPoolExecutor(threads, thread_name_prefix=f"commit-{self.name}")
+        self._membership = Membership(self.shared, committers)
         self._flows = {member: member.flow(self._membership) for member in self.members}
-        self._committed_before = sum(member.commits for member in self.members)
+        self._committed_before = sum(member.committed for member in self.members)
         self._in_micro_batch = threading.Lock()
         self._reading = Jobs(resources.spark)
         self._raised: BaseException | None = None
@@ -74,9 +74,9 @@ class Run:
         return self.members[0].source.name + (f"-and-{len(self.members) - 1}-more" if self.shared else "")
 
     @property
-    def commits(self) -> int:
+    def committed(self) -> int:
         """The number of micro-batches that its members have committed in it."""
-        return sum(member.commits for member in self.members) - self._committed_before
+        return sum(member.committed for member in self.members) - self._committed_before
 
     def has_ended(self) -> bool:
         """True if it has ended, or must end because a member has failed."""
@@ -105,7 +105,7 @@ class Run:
             if member.failure() is None or not self.shared:
                 member.settle()
         self._computing.shutdown(wait=False)
-        self._membership.commits.shutdown(wait=False)
+        self._membership.committers.shutdown(wait=False)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def _start(self) -> StreamingQuery:

@@ -194,12 +194,12 @@ class Runs:
 
     def _note_commits(self, run: Run, queries: list[Query]) -> None:
         for query in queries:
-            member = query.member if run.commits else None  # commits before this run say nothing about it
-            if member is not None and member.commits and self.judge.note_commits(query, member.commits):
+            member = query.member if run.committed else None  # commits before this run say nothing about it
+            if member is not None and member.committed and self.judge.note_commits(query, member.committed):
                 self.end([query])
         if not run.shared:
             return
-        if run.commits:
+        if run.committed:
             self._failures, self._delay = 0, 0.0
         if busy := [query for query in queries if query.backlog.busy]:
             for query in busy:

@@ -10,6 +10,7 @@ from interchange.undeclared import UndeclaredField
 from lamina.console.charts import sparkline
 from master_log.connections.unavailable import KafkaUnavailable
 from master_log.offsets import Offsets
+from serving_layer.monitoring.delays import GONE_AFTER
 from serving_layer.monitoring.overview import Overview, SourceOverview
 from serving_layer.monitoring.view_states import ViewState
 from serving_layer.narration import age
@@ -21,9 +22,6 @@ SILENCE = 4.0
 
 SPARK = (120, 22)
 """Width and height of the last hour's line, in pixels."""
-
-RESTART_AFTER = 30.0
-"""Seconds without a sign of the speed layer after which the page says to start it again."""
 
 GONE = "The speed layer is gone."
 
@@ -137,8 +135,8 @@ def missing_speed_layer(current: Overview) -> list[MissingService]:
     if silent:
         longest = max(silent.values())
         headline, way_out = GONE, "Start it again: `lamina up`, or `lamina speed`. Nothing is lost."
-        if longest < RESTART_AFTER:  # the process that pauses would lose its queries to the new one
-            headline, way_out = SILENT, f"It may pause. Wait until it has been silent for {RESTART_AFTER:.0f} s."
+        if longest < GONE_AFTER:  # the process that pauses would lose its queries to the new one
+            headline, way_out = SILENT, f"It may pause. Wait until it has been silent for {GONE_AFTER:.0f} s."
         what = f"The one of {_some(list(silent))} was last heard of {age(longest)} ago."
         missing.append(MissingService(headline, what, way_out))
     return missing

@@ -18,7 +18,7 @@ _ACL = "system.posix_acl_access"
 _USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 _NOBODY = 0xFFFFFFFF
 
-OURS = {"jars", "prepare.lock", "services.lock"}
+FILES_OF_A_HOME = {"jars", "prepare.lock", "services.lock"}
 """Every LAMINA_HOME in use has at least one of these names."""
 
 _PASS = 0o1
@@ -64,7 +64,7 @@ def _refuse_foreign_folder(folder: Path) -> None:
     """Raises LaminaError for a folder that is open to others and is not empty, but holds nothing of ours."""
     if any(rights for tag, rights, _ in _entries(folder) if tag in (_GROUP_OBJ, _OTHER)):
         entries = sorted(entry.name for entry in folder.iterdir() if entry.name != "lost+found")
-        if entries and not OURS & set(entries):
+        if entries and not FILES_OF_A_HOME & set(entries):
             raise LaminaError(
                 f"{folder} is not a folder of Lamina's own",
                 evidence=f"Others may use it, and it holds {', '.join(entries[:3])}{', …' if entries[3:] else ''}:"

@@ -42,7 +42,7 @@ NAME = "LAMINA_SPARK_CONF"
 HIDDEN = r"(?i)secret|password|token|access[.]?key|credential|jaas|[.-]key(?:$|[.])|[.]sas"
 """Names of settings that are never shown and never on a command line."""
 
-THEIRS = (
+OVERRIDABLE = (
     "spark.driver.bindAddress",
     "spark.driver.host",
     "spark.driver.memory",
@@ -139,7 +139,7 @@ def combined(defaults: Mapping[str, str], overrides: Mapping[str, str]) -> dict[
             )
         if name in JOINED:
             settings[name] = JOINED[name].join(part for part in (defaults.get(name), value) if part)
-        elif name in THEIRS or defaults.get(name) == value:
+        elif name in OVERRIDABLE or defaults.get(name) == value:
             settings[name] = value
         elif name in defaults:
             raise LaminaError(

@@ -25,7 +25,7 @@ _FETCHING = "it is tuned for reading micro-batches"
 _TEXTS = "records are read as bytes, and a source's declaration says what they mean"
 _WRITING = "Lamina writes each record exactly once"
 
-OURS = {
+FIXED_OPTIONS = {
     "bootstrap.servers": "LAMINA_KAFKA names the brokers",
     **dict.fromkeys(("group.id", "group.instance.id", "group.protocol", "partition.assignment.strategy"), _POSITION),
     **dict.fromkeys(("auto.offset.reset", "enable.auto.commit", "auto.commit.interval.ms"), _POSITION),
@@ -105,7 +105,7 @@ JAVA = (
 )
 """Further options of Java's client. An unknown option passes unless it is nearly one of these."""
 
-_ALL = (*OURS, *LOGIN, *NOT_SHARED, *PYTHON, *JAVA)
+_ALL = (*FIXED_OPTIONS, *LOGIN, *NOT_SHARED, *PYTHON, *JAVA)
 _JAAS_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
 _PEM = "Kafka's Python client reads PEM files only."
 _TO_PEM = (
@@ -139,9 +139,11 @@ def with_options(login: Login | None, text: str) -> Login | None:
 
 
 def _check(name: str) -> None:
-    if name in OURS:
+    if name in FIXED_OPTIONS:
         raise LaminaError(
-            f"{NAME} sets {name}, which Lamina decides", evidence=f"{OURS[name]}.", way_out="Take the line out."
+            f"{NAME} sets {name}, which Lamina decides",
+            evidence=f"{FIXED_OPTIONS[name]}.",
+            way_out="Take the line out.",
         )
     if name in NOT_SHARED:
         raise _not_shared(name)

@@ -34,7 +34,7 @@ from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import LaminaError, Unknown
 from view_algebra.language.quoting import postgres_name, postgres_text, quoted
 
-OURS = ("lamina", "cells", "realtime", "analytics", "spark", "iceberg", "public", "information_schema")
+RESERVED_SCHEMAS = ("lamina", "cells", "realtime", "analytics", "spark", "iceberg", "public", "information_schema")
 """Schemas that no preview may be named after, besides those that begin with `pg_`."""
 
 
@@ -67,7 +67,7 @@ def check_name(connection: Connection, name: str) -> None:
             " 63 characters, no reserved word.",
             way_out="Name it after its purpose or a branch: `--preview dev`, `--preview fix_1234`.",
         )
-    if name in OURS or name.startswith("pg_"):
+    if name in RESERVED_SCHEMAS or name.startswith("pg_"):
         raise LaminaError(
             f"{name} cannot be the name of a preview",
             evidence="The schema is Lamina's or Postgres' own.",

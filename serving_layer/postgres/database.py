@@ -36,7 +36,7 @@ REFUSALS = (DBAPIError, psycopg2.Error)
 T = TypeVar("T")
 
 _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-_KEEPALIVES_THERE = " ".join(f"-c tcp_{name}={value}" for name, value in _KEEPALIVES.items())
+_SERVER_KEEPALIVES = " ".join(f"-c tcp_{name}={value}" for name, value in _KEEPALIVES.items())
 
 FROZEN_MS = 60_000
 """A process that sends nothing for so long within a transaction is frozen (stopped, swapped out). Postgres ends its
@@ -52,7 +52,7 @@ CONNECTION: dict[str, Any] = {
     # Timestamps are instants. The session's zone decides how they are written, so it must be known. The database's
     # limits for readers do not apply to us.
     "options": "-c timezone=UTC -c statement_timeout=0 -c lock_timeout=0 -c transaction_timeout=0"
-    f" -c idle_in_transaction_session_timeout={FROZEN_MS} {_KEEPALIVES_THERE}",
+    f" -c idle_in_transaction_session_timeout={FROZEN_MS} {_SERVER_KEEPALIVES}",
 }
 """Options of the driver for every connection that writes."""
 

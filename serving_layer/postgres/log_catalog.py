@@ -13,11 +13,11 @@ from view_algebra.errors import LaminaError
 SCHEMA = "iceberg"
 """The schema of Iceberg's two tables."""
 
-_NAMED = """
+_METADATA_FILES = """
     SELECT metadata_location, previous_metadata_location FROM iceberg.iceberg_tables
     WHERE table_namespace = 'log' AND table_name = :topic
 """
-_BACK = """
+_STEP_BACK = """
     UPDATE iceberg.iceberg_tables SET metadata_location = :before, previous_metadata_location = NULL
     WHERE table_namespace = 'log' AND table_name = :topic AND metadata_location = :torn
 """
@@ -27,13 +27,13 @@ def metadata_files(connection: Connection, topic: str) -> tuple[str, str | None]
     """The metadata files that the catalog names for a topic's log: the present one and the previous one."""
     if connection.execute(text("SELECT to_regclass('iceberg.iceberg_tables')")).scalar_one() is None:
         return None
-    row = connection.execute(text(_NAMED), {"topic": topic}).one_or_none()
+    row = connection.execute(text(_METADATA_FILES), {"topic": topic}).one_or_none()
     return None if row is None else (str(row[0]), row[1])
 
 
 def step_back(connection: Connection, topic: str, *, torn: str, before: str) -> None:
     """Makes the catalog name the previous metadata again, unless it no longer names the torn file."""
-    connection.execute(text(_BACK), {"topic": topic, "before": before, "torn": torn})
+    connection.execute(text(_STEP_BACK), {"topic": topic, "before": before, "torn": torn})
 
 
 def ensure_schema(postgres: str) -> None:

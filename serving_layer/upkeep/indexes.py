@@ -34,7 +34,7 @@ WHERE g.state <> 'retired' AND c.loaded_at IS NOT NULL AND to_regclass(c.place) 
 ORDER BY c.place
 """
 
-_THERE = """
+_EXISTING = """
 SELECT c.relname AS name, i.indisvalid AS valid
 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 WHERE i.indrelid = to_regclass(:place) AND starts_with(c.relname, :prefix)
@@ -104,7 +104,7 @@ def _todo(connection: Connection) -> Iterator[str]:
     for row in connection.execute(text(_PLACES)).all():
         indexes = declared.get((row.view, row.version), {}).get(row.cell_table, ())
         names = {_name(row.place, index): index for index in indexes}
-        existing = connection.execute(text(_THERE), {"place": row.place, "prefix": PREFIX}).all()
+        existing = connection.execute(text(_EXISTING), {"place": row.place, "prefix": PREFIX}).all()
         built = {old.name for old in existing if old.valid and old.name in names}
         yield from (f"DROP INDEX CONCURRENTLY IF EXISTS cells.{old.name}" for old in existing if old.name not in built)
         for name in names.keys() - built:

@@ -13,7 +13,7 @@ import pytest
 from lamina.configuration.postgres_urls import Jdbc
 from lamina.configuration.setting_texts import catalog_folder
 from lamina.configuration.settings import Settings
-from lamina.spark.spark_configuration import JOINED, THEIRS, combined, configuration
+from lamina.spark.spark_configuration import JOINED, OVERRIDABLE, combined, configuration
 from master_log.connections.certificates import ClientCertificate
 from master_log.connections.login import Login
 from master_log.connections.tokens import TokenEndpoint
@@ -257,7 +257,7 @@ def test_settings_of_spark_are_added_unless_they_contradict_laminas(tmp_path: Pa
     more = combined(laminas, {"spark.jars": "a.jar", "spark.executor.extraJavaOptions": "-Da=b"})
     assert more["spark.jars"] == f"{laminas['spark.jars']},a.jar"
     assert more["spark.executor.extraJavaOptions"].startswith(laminas["spark.executor.extraJavaOptions"])
-    for name in set(laminas) - set(THEIRS) - set(JOINED):
+    for name in set(laminas) - set(OVERRIDABLE) - set(JOINED):
         assert combined(laminas, {name: laminas[name]}) == laminas
         with pytest.raises(LaminaError, match=f"sets {re.escape(name)} to 'x', which contradicts Lamina"):
             combined(laminas, {name: "x"})

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import PrivateFormat
 from kafka import KafkaConsumer, KafkaProducer
 
 from master_log.connections.certificates import ClientCertificate, check_authorities
-from master_log.connections.client_options import OURS, PYTHON, with_options
+from master_log.connections.client_options import FIXED_OPTIONS, PYTHON, with_options
 from master_log.connections.login import Login
 from master_log.connections.tokens import TokenEndpoint, Tokens
 from master_log.reading.kafka_reader import KAFKA_READER
@@ -72,13 +72,13 @@ def test_java_options_reach_both_clients() -> None:
     assert with_options(None, text) == Login("SASL_SSL", "AWS_MSK_IAM")
     for client in (KafkaConsumer, KafkaProducer):
         assert client.DEFAULT_CONFIG.keys() >= set(PYTHON.values())
-    assert OURS.keys() >= {name.removeprefix("kafka.") for name in KAFKA_READER if name.startswith("kafka.")}
+    assert FIXED_OPTIONS.keys() >= {name.removeprefix("kafka.") for name in KAFKA_READER if name.startswith("kafka.")}
 
 
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        *((f"{name}=x", f"sets {name}, which Lamina decides") for name in OURS),
+        *((f"{name}=x", f"sets {name}, which Lamina decides") for name in FIXED_OPTIONS),
         ("conections.max.idle.ms=1", "sets conections.max.idle.ms, which Kafka's clients do not know"),
         ("connections.max.idle.ms=x", "to 'x', which is not a number"),
         ("sasl.mechanism=PLAIN", "security.protocol is PLAINTEXT"),
