@@ -133,7 +133,7 @@ class ColumnDecoding:
         """The types that are read as a VARIANT, and their encodings."""
         return self.options.encodings
 
-    def needed(self, columns: Columns) -> bool:
+    def decodes_any(self, columns: Columns) -> bool:
         """True if a column has to be decoded."""
         return any(self.encodings.decodes_in(kind) for _, kind in columns)
 
@@ -156,7 +156,7 @@ class ColumnDecoding:
 
     def around(self, inner: str, columns: Columns, others: Mapping[str, Columns]) -> str:
         """Spark SQL that decodes the structs `parsed` and `others` of `from_json`, and adds `UNDECODED`."""
-        read = {"parsed": columns, **{name: other for name, other in others.items() if self.needed(other)}}
+        read = {"parsed": columns, **{name: other for name, other in others.items() if self.decodes_any(other)}}
         slots = {name: _SharedColumns(f"kafka_{name}") for name in read}
         structs = {
             name: self._struct(name, fields, slots[name], (CORRUPT,) if name == "parsed" else ())

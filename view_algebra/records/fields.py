@@ -312,15 +312,16 @@ class SecondReading:
 
     def _reason(self) -> str:
         """Spark SQL of the reason a record is bad, or of the fields it counts without. NULL if all are read."""
-        wrong: dict[bool, list[str]] = {True: [], False: []}
+        bad: list[str] = []
+        nulled: list[str] = []
         for name, kind in self.columns:
             path, text, value = self.options.name(name), f"raw.{spark_name(name)}", f"v.{spark_name(name)}"
             if self.options.encodings.decodes(kind) or (kind == STRING and not self.options.nulls):
                 continue  # fits any value
             why = f"{value}.why" if _is_nested(kind) else _why(path, text, value, kind, self.options)
-            wrong[self.options.nulls and name not in self.needed].append(why)
-        bad, nulled = (_listed(begins, wrong[nulls]) for begins, nulls in ((WRONG, False), (NULLED, True)))
-        return f"coalesce({', '.join(filter(None, [bad, nulled, 'CAST(NULL AS STRING)']))})"
+            (nulled if self.options.nulls and name not in self.needed else bad).append(why)
+        reasons = [_listed(WRONG, bad), _listed(NULLED, nulled), "CAST(NULL AS STRING)"]
+        return f"coalesce({', '.join(filter(None, reasons))})"
 
 
 def _listed(begins: str, reasons: Sequence[str]) -> str:

@@ -134,7 +134,7 @@ def parse_text(
     columns: Columns,
     key: PrimaryKey | None = None,
     options: FieldOptions = AS_IT_IS,
-    needed: Sequence[str] = (),
+    identifying: Sequence[str] = (),
     values: ValueSql | None = None,
     *,
     direct: bool = False,
@@ -142,15 +142,15 @@ def parse_text(
     """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns.
 
     key: a table's PRIMARY KEY
-    needed: for a source with NULL for unreadable fields, the columns besides the key that make a record bad because
-        they identify a stream's events or its newest record. Such a source has BAD_FIELDS after the error
+    identifying: for a source with NULL for unreadable fields, the columns besides the key that make a record bad
+        because they identify a stream's events or its newest record. Such a source has BAD_FIELDS after the error
     values: the SQL of values in another format
     direct: some values may be read without JSON
     """
-    record = _Record(key, options, needed, values)
+    record = _Record(key, options, identifying, values)
     key_columns = [] if key is None or key.format == "none" else key.within(columns)
     parsed = _parsed(columns, key_columns, record, direct=direct)
-    if record.decoding.needed(columns):
+    if record.decoding.decodes_any(columns):
         others = {"key_parsed": key_columns} if key_columns else {}
         if record.changes_table and key is not None:
             others["before_parsed"] = key.within(columns)
@@ -262,7 +262,7 @@ def _bad_fields(columns: Columns, record: _Record) -> str:
     if not record.options.nulls:
         return ""
     null_fields = f"CASE WHEN startswith(parsed.{CORRUPT}, {_text(NULLED)}) THEN parsed.{CORRUPT} END"
-    if record.decoding.needed(columns):
+    if record.decoding.decodes_any(columns):
         both = f"concat_ws(', ', substring({null_fields}, {len(NULLED) + 1}), {UNDECODED})"
         null_fields = f"{_text(NULLED)} || nullif({both}, '')"
     return f",\n  {null_fields} AS {BAD_FIELDS}"
@@ -280,13 +280,13 @@ class _Record:
 
     key: a table's PRIMARY KEY
     options: the source's options for reading fields
-    also: the columns besides the key without which a record is bad
+    identifying: the columns besides the key without which a record is bad
     values: the SQL of values in another format
     """
 
     key: PrimaryKey | None
     options: FieldOptions
-    also: Sequence[str] = ()
+    identifying: Sequence[str] = ()
     values: ValueSql | None = None
 
     @property
@@ -302,7 +302,7 @@ class _Record:
     @property
     def needed(self) -> Sequence[str]:
         """The columns without which a record is bad."""
-        return (*(() if self.key is None else self.key.columns), *self.also)
+        return (*(() if self.key is None else self.key.columns), *self.identifying)
 
     @property
     def changes_table(self) -> bool:
@@ -437,12 +437,12 @@ def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns,
         "key_read", as_marked, columns, record.options, lambda kind: _as_read(kind, record.decoding)
     ).struct()
     mistaken = " OR ".join([*is_null, *loses])
-    needed = f"key_text <> 'null' AND ({mistaken})"
+    read_again = f"key_text <> 'null' AND ({mistaken})"
     return f"""element_at(transform(
       array({text}),
       key_text -> element_at(transform(
         array({first}),
-        key_read -> CASE WHEN {needed} THEN {again} ELSE key_read END
+        key_read -> CASE WHEN {read_again} THEN {again} ELSE key_read END
       ), 1)
     ), 1)"""
 
@@ -561,7 +561,7 @@ def _more_follows(record: _Record) -> Iterator[tuple[str, str]]:
 
 def _undecoded(columns: Columns, record: _Record) -> Sequence[tuple[str, str]]:
     """The condition and reason if decoding failed, of needed columns alone if bad fields are NULL."""
-    if not record.decoding.needed(columns):
+    if not record.decoding.decodes_any(columns):
         return ()
     if not record.options.nulls:
         return ((f"{UNDECODED} IS NOT NULL", UNDECODED),)
