@@ -1,6 +1,6 @@
 """Judges lines of JSON as their source will read them: good, bad, or counted with NULL for some fields.
 
-The rules are those of `view_algebra/records/parsing.py`, without Spark. `tests/interchange/test_json_values.py`
+The rules are those of `view_algebra/records/reasons.py`, without Spark. `tests/interchange/test_json_values.py`
 compares both.
 """
 
@@ -18,7 +18,7 @@ from interchange.json_values import BLANK, columns, fits, rule
 from view_algebra.compiled import Source
 from view_algebra.language.limits import BARE_AND_LONG, TOO_LONG, has_decimals
 from view_algebra.language.types import STRING, Type
-from view_algebra.records.parsing import BEGINS_AGAIN, BYTE_ORDER_MARK
+from view_algebra.records.reasons import BEGINS_AGAIN, BYTE_ORDER_MARK
 
 DEEPEST = 1000
 """Most levels of nesting that Spark reads (Jackson's own limit)."""

@@ -21,7 +21,8 @@ from view_algebra.language.above import GROUP_BELOW, Obstacle
 from view_algebra.passes import Placed, Symbols, compile_view
 from view_algebra.records.decoding import FieldOptions
 from view_algebra.records.duplicates import counted_text, ids_text
-from view_algebra.records.parsing import PrimaryKey, parse_text
+from view_algebra.records.parsing import parse_text
+from view_algebra.records.record import PrimaryKey
 from view_algebra.refusals import HasObstacle, Wrong, refuse_all, span, suggestion
 from view_algebra.typed.order.events import passed_by_table
 from view_algebra.written.clauses import refuse_large, refuse_unread

@@ -37,7 +37,7 @@ from view_algebra.records.decoding import (
     WITHOUT_ZONE,
 )
 from view_algebra.records.fields import PATTERNS, may_be_numbers
-from view_algebra.records.parsing import (
+from view_algebra.records.reasons import (
     BEGINS_AGAIN,
     COMMA_BEFORE_END,
     CONTROL,

@@ -500,7 +500,7 @@ _CHANGE_TIME = re.compile(r"__(?:source_)?ts_(ms|us|ns)$")
 WRONG = "a field has the wrong type: "
 """Prefix of the reason if a record is bad because of its fields.
 
-The words of this module's, `fields.py`'s, `parsing.py`'s and `debezium.py`'s reasons are part of a source's `parse`
+The words of this module's, `fields.py`'s, `reasons.py`'s and `debezium.py`'s reasons are part of a source's `parse`
 text, so of the fingerprints of all its views. Better words would make a new version of every view, so clipped ones such
 as "i is no INT" stay.
 """

@@ -1,0 +1,105 @@
+"""Reads the columns of a PRIMARY KEY from Kafka's key, and the previous key of a change event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from view_algebra.formats import DECODED_KEYS
+from view_algebra.formats.interface import KEY_TEXT
+from view_algebra.language.limits import bounded
+from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.types import CALENDAR, STRING, Type
+from view_algebra.records import debezium
+from view_algebra.records.decoding import Columns
+from view_algebra.records.fields import NUMERIC_KEYS, SecondReading, json_read, marked
+from view_algebra.records.record import SPACE, PrimaryKey, Record, declared_column, out_of_bounds
+
+
+def parsed_keys(columns: Columns, key_columns: Columns, record: Record) -> str:
+    """The columns read from Kafka's key, and the previous key in a change event."""
+    read = ""
+    if record.key is not None and key_columns:
+        text = _key_text(key_columns, record.key, record)
+        loses = record.loses(key_columns, "key_read", "key_text", from_variant=False)
+        read += f",\n    {_read_key(text, marked('key_text'), loses, key_columns, record)} AS key_parsed"
+    if record.key is not None and record.changes_table:
+        before = record.key.within(columns)
+        marked_before = debezium.marked_part(debezium.BEFORE, record.whole)
+        loses = record.loses(before, "key_read", record.whole, from_variant=True)
+        read += f",\n    {_read_key(debezium.BEFORE, marked_before, loses, before, record)} AS before_parsed"
+    return read
+
+
+def _key_text(columns: Columns, key: PrimaryKey, record: Record) -> str:
+    """Spark SQL of Kafka's key as a JSON object of the columns. The key of one column may be its bare value."""
+    text = _KEYS.get(key.format, "make_valid_utf8(CAST(kafka_key AS STRING))")
+    if record.encodings.has_schema and not record.decodes_key:
+        text = f"coalesce(get_json_object({text}, '$.payload'), {text})"
+    if len(columns) > 1:
+        return text
+    ((name, kind),) = columns
+    name = record.options.name(name)
+    field = f"concat('{{', {spark_text(json.dumps(name, ensure_ascii=False))}, ':', %s, '}}')"
+    if key.format == "string":
+        return f"to_json(named_struct({spark_text(name)}, {text}))" if _is_quoted(kind) else field % text
+    return f"CASE WHEN startswith(ltrim({SPACE}, {text}), '{{') THEN {text} ELSE {field % text} END"
+
+
+_KEYS: Mapping[str, str] = {**dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT), **NUMERIC_KEYS}
+"""The JSON of keys that are not text, by their format."""
+
+
+def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, record: Record) -> str:
+    """Reads a key's columns from JSON, a second time if one of them is NULL or may have lost digits.
+
+    as_marked: the text with marked numbers
+    loses: conditions that digits are lost
+    """
+    read_as = record.read_as(columns)
+    first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, record.options)
+    is_null = [f"key_read.{spark_name(name)} IS NULL" for name, _ in columns]
+    again = SecondReading("key_read", as_marked, columns, record.options, record.as_read).struct()
+    mistaken = " OR ".join([*is_null, *loses])
+    read_again = f"key_text <> 'null' AND ({mistaken})"
+    return f"""element_at(transform(
+      array({text}),
+      key_text -> element_at(transform(
+        array({first}),
+        key_read -> CASE WHEN {read_again} THEN {again} ELSE key_read END
+      ), 1)
+    ), 1)"""
+
+
+def _is_quoted(kind: Type) -> bool:
+    """True if a value of the type is a text in JSON."""
+    return kind == STRING or kind.name in CALENDAR
+
+
+def moved_from(columns: Columns, key: PrimaryKey) -> str:
+    """The key under which an update deletes the row, or NULL if the key is unchanged or unknown."""
+    key_columns = key.within(columns)
+    before = [in_key(name, kind, "before_parsed") for name, kind in key_columns]
+    is_complete = " AND ".join(f"{value} IS NOT NULL" for value in before)
+    same = " AND ".join(f"{v} <=> {key_value(n, kind, key)}" for v, (n, kind) in zip(before, key_columns, strict=True))
+    values = ", ".join(f"{spark_text(name)}, {value}" for value, (name, _) in zip(before, key_columns, strict=True))
+    return f"CASE WHEN {debezium.OP} = 'u' AND {is_complete} AND NOT ({same}) THEN named_struct({values}) END"
+
+
+def key_value(name: str, kind: Type, key: PrimaryKey) -> str:
+    """A column of the PRIMARY KEY, from the value alone if Kafka's key is not read."""
+    return declared_column(name, kind) if key.format == "none" else value_or_key(name, kind)
+
+
+def value_or_key(name: str, kind: Type) -> str:
+    """A column of a PRIMARY KEY, from the value or else from Kafka's key."""
+    return f"coalesce({declared_column(name, kind)}, {in_key(name, kind)})"
+
+
+def in_key(name: str, kind: Type, struct: str = "key_parsed") -> str:
+    """A column from Kafka's key, or NULL if Postgres could not store it."""
+    value = declared_column(name, kind, struct)
+    if kind == STRING:
+        return f"CASE WHEN NOT contains({value}, '\\u0000') THEN {value} END"
+    outside = out_of_bounds(value, kind)
+    return f"CASE WHEN NOT {outside} THEN {value} END" if outside else value
