@@ -1,6 +1,6 @@
-"""The reasons a record goes to quarantine: the conditions that it is bad, the first of which gives the reason.
+"""The reasons a record goes to quarantine, in order: the first condition that holds gives the reason.
 
-Spark's reader misses some mistakes in fields. They are found here as well (`field_mistakes`).
+Spark's reader misses some mistakes in fields, so `field_mistakes` looks for them.
 """
 
 from __future__ import annotations
