@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from interchange.column_types.nested_types import struct_or_map
-from view_algebra.language.encodings import DAYS, DECIMAL, PLACEHOLDER, SEMANTIC
+from view_algebra.language.encodings import DATE_SCHEMAS, DECIMAL, PLACEHOLDER, SEMANTIC
 from view_algebra.language.types import (
     BIGINT,
     BOOLEAN,
@@ -93,7 +93,7 @@ def _row_fields(record: Mapping[str, Any]) -> dict[str, Any]:
 def _type_of(schema: Mapping[str, Any]) -> Type:
     """The column type for a field with this schema."""
     name, parameters = schema.get("name") or "", schema.get("parameters") or {}
-    if name in DAYS:
+    if name in DATE_SCHEMAS:
         return DATE
     if name in SEMANTIC or name in _TEXTS:
         return TIMESTAMP
@@ -127,7 +127,7 @@ def _decoded(schema: Mapping[str, Any], value: Any) -> Any:
         match value:
             case int() if name in SEMANTIC:
                 time = _SINCE + dt.timedelta(microseconds=int(value * Decimal(SEMANTIC[name])))
-                return time.date().isoformat() if name in DAYS else time.isoformat(" ")
+                return time.date().isoformat() if name in DATE_SCHEMAS else time.isoformat(" ")
             case str() if name == DECIMAL:
                 return _unscaled(value, int((schema.get("parameters") or {}).get("scale", 0)))
             case {"scale": int(scale), "value": str(digits)} if name == _ANY_SCALE:

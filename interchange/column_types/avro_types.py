@@ -8,7 +8,7 @@ from typing import Any
 from interchange.column_types.nested_types import struct_or_map
 from view_algebra.formats import avro
 from view_algebra.formats.interface import Schema
-from view_algebra.language.encodings import DAYS, SEMANTIC
+from view_algebra.language.encodings import DATE_SCHEMAS, SEMANTIC
 from view_algebra.language.types import (
     BIGINT,
     BINARY,
@@ -76,7 +76,7 @@ _UNITS = ("millis", "micros", "nanos")
 _LOGICAL = {
     **{f"timestamp-{unit}": TIMESTAMP for unit in _UNITS},
     **{f"local-timestamp-{unit}": TIMESTAMP_NTZ for unit in _UNITS},
-    **{name: DATE if name in DAYS else TIMESTAMP for name in SEMANTIC},
+    **{name: DATE if name in DATE_SCHEMAS else TIMESTAMP for name in SEMANTIC},
     **dict.fromkeys(("time-millis", "time-micros", "uuid"), STRING),
     "date": DATE,
 }

@@ -26,7 +26,7 @@ from view_algebra.formats.interface import (
     Schemas,
     ValueSql,
 )
-from view_algebra.language.encodings import DAYS, SEMANTIC
+from view_algebra.language.encodings import DATE_SCHEMAS, SEMANTIC
 
 OPTIONS = {"schema": "of `avro`: the schema of all records, as JSON; they then have no frame of a schema registry"}
 
@@ -377,9 +377,9 @@ _IN_JSON: dict[str, Callable[[Any, Any, Any], Any]] = {
     **{
         f"long-{OWN}{name}": _alone(as_json.instant(int(10**6 / float(micros)), "Z"))
         for name, micros in SEMANTIC.items()
-        if name not in DAYS
+        if name not in DATE_SCHEMAS
     },
-    **{f"int-{OWN}{name}": _alone(as_json.day) for name in DAYS},
+    **{f"int-{OWN}{name}": _alone(as_json.day) for name in DATE_SCHEMAS},
 }
 """Conversions to JSON by type and logical type (or Kafka Connect's name)."""
 

@@ -47,13 +47,13 @@ GROUP_BELOW = (
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 ARITHMETIC = ("+", "-", "*", "/", "%", "div", "negative")
-CASTS = ("cast", "try_cast")
-LAMBDAS = ("transform", "filter", "exists", "forall")
+CAST_CALLS = ("cast", "try_cast")
 
 WRITER_FORMS = frozenset(
     {
         *("and", "or", "not", "is null", "is not null", "in", "like", "row", "~", "lambda"),
-        *(*COMPARISONS, *ARITHMETIC, *CASTS, *LAMBDAS, *BITWISE),
+        *(*COMPARISONS, *ARITHMETIC, *CAST_CALLS, *BITWISE),
+        *("transform", "filter", "exists", "forall"),
         *("average", "wide sum", "shares", "from_texts", "map_from_entries"),
         *("+ interval", "- interval", "timestampdiff", COUNTED, BOUNDED, "finite", "endless", NOW),
         *("window_start", "window_end", "window"),
@@ -99,7 +99,7 @@ def _call_obstacle(call: Call) -> Obstacle | None:
     name = call.function
     if name in (*COMPARISONS, "in"):
         return _fraction_obstacle(call)
-    if name in CASTS:
+    if name in CAST_CALLS:
         return _cast_obstacle(call)
     if name in ARITHMETIC:
         return _arithmetic_obstacle(call)

@@ -13,14 +13,14 @@ DAY = "86400000000"
 """A day in microseconds: the unit of Debezium's dates."""
 
 _MILLISECONDS = ("io.debezium.time.Timestamp", "org.apache.kafka.connect.data.Timestamp")
-DAYS = ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
+DATE_SCHEMAS = ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
 SEMANTIC = {
     **dict.fromkeys(_MILLISECONDS, UNITS["ms"]),
     "io.debezium.time.MicroTimestamp": UNITS["us"],
     "io.debezium.time.NanoTimestamp": UNITS["ns"],
-    **dict.fromkeys(DAYS, DAY),
+    **dict.fromkeys(DATE_SCHEMAS, DAY),
 }
-"""Microseconds of a unit, by the schema names of Debezium and Kafka Connect. `DAYS` are dates."""
+"""Microseconds of a unit, by the schema names of Debezium and Kafka Connect. `DATE_SCHEMAS` are dates."""
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 """The name of the schema of a decimal, whose bytes are its unscaled number."""

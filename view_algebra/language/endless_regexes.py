@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from math import prod
 
-from view_algebra.language.regexes import COUNTS, one_way
+from view_algebra.language.regexes import QUANTIFIERS, one_way
 
 _MOST_ROUNDS = 1_000
 """Most rounds of a group in which Java may recurse: they take a twentieth of a thread's stack."""
@@ -201,7 +201,7 @@ class _Skeleton:
             return part
         self.at = match.end()
         if match[4]:
-            least, most = COUNTS[match[4]]
+            least, most = QUANTIFIERS[match[4]]
         else:
             least = int(match[1])
             most = least if match[2] is None else (int(match[3]) if match[3] else None)

@@ -74,7 +74,7 @@ def regular_in_spark(pattern: str) -> str:
     return rf"concat('{_BEGINS}', {last}, '){chr(92)}{chr(92)}z')"
 
 
-UNITS = {
+_TRUNC_UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
     "QUARTER": "quarter",
     **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
@@ -116,7 +116,7 @@ def as_literal(argument: Constant, kind: str) -> Expr | None:
         day = next((day for day in _WEEKDAYS if value.strip().upper() in (day[:2], day[:3], day)), None)
         return replace(argument, value=day[:2]) if day else None
     if kind in ("unit", "dateunit"):
-        unit = UNITS.get(value.upper())
+        unit = _TRUNC_UNITS.get(value.upper())
         coarse = unit in ("year", "quarter", "month", "week")
         return replace(argument, value=unit) if unit and (coarse or kind == "unit") else None
     return argument

@@ -171,14 +171,14 @@ def _from_decimal(from_: Type, to: Type) -> str | None:
     return _CASTS.get((from_.name, to.name))
 
 
-TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+TIME_TYPES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
 def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
     """An expression cast to another type. A literal becomes a literal of that type if both engines agree on it."""
     if expression.type == kind:
         return expression
-    if expression.type.endless and kind in TIMES:
+    if expression.type.endless and kind in TIME_TYPES:
         kind = replace(kind, endless=True)
     if isinstance(expression, Constant) and implicit and expression.value is None:
         return replace(expression, type=kind)
@@ -186,7 +186,7 @@ def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
         read = as_time(expression.value, kind)
         if read is not None:
             return replace(expression, value=read, type=kind)
-    if kind in TIMES:
+    if kind in TIME_TYPES:
         refuse_another_day(expression)
     if isinstance(expression, Call) and expression.type.element == VOID and not expression.arguments:
         return replace(expression, type=kind)  # array() and map()
@@ -272,7 +272,7 @@ def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = Fa
 
 def _is_shown(kind: Type) -> bool:
     """True if Spark converts the type to text when it meets one."""
-    return kind.numeric or kind in (STRING, VOID, *TIMES)
+    return kind.numeric or kind in (STRING, VOID, *TIME_TYPES)
 
 
 def _as_text(value: Expr) -> Expr:
@@ -288,7 +288,7 @@ def shown(literal: Constant) -> str | None:
     ('2024-01-31 12:30:00.5', None)
     """
     value, kind = literal.value, literal.type
-    if value is None or not (kind.numeric or kind in (STRING, *TIMES)):
+    if value is None or not (kind.numeric or kind in (STRING, *TIME_TYPES)):
         return None
     if kind in (TIMESTAMP, TIMESTAMP_NTZ):
         return value.rstrip("0").rstrip(".") if "." in value else value
@@ -306,7 +306,7 @@ def among(items: Sequence[Expr], place: Place) -> tuple[Expr, ...]:
     if any(map(is_length, items)):
         return _as_numbers(items, place, "IN")
     if (
-        len(kinds) == 1 and kind in TIMES and all(_is_written(e, kind) for e in texts)
+        len(kinds) == 1 and kind in TIME_TYPES and all(_is_written(e, kind) for e in texts)
     ):  # equal texts are then equal times
         return tuple(cast(e, kind) for e in items)
     return meet(items, place, "IN", texts=True)
@@ -345,7 +345,7 @@ def _as_numbers(items: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...
 def _against(operator: str, side: Expr, other: Expr) -> Expr:
     """A side of a comparison, cast as in Spark for the other side."""
     kind = other.type
-    if side.type == STRING and (kind.numeric or kind in (BOOLEAN, *TIMES)):
+    if side.type == STRING and (kind.numeric or kind in (BOOLEAN, *TIME_TYPES)):
         return text_as(side, DOUBLE if kind.name == "DECIMAL" else kind)
     if side.type == BOOLEAN and kind.numeric and operator in ("=", "<>", "<=>"):
         if (way_out := instead_of(BOOLEAN, kind)) is not None:
@@ -360,7 +360,7 @@ def text_as(text: Expr, kind: Type) -> Expr:
     if value is None:
         return cast(text, kind, implicit=kind != TIMESTAMP)  # Spark may read texts as times that are not times here
     assert isinstance(text, Constant)
-    if kind in TIMES:
+    if kind in TIME_TYPES:
         return _time_literal(text, value, kind)
     if kind.integral:
         return replace(text, value=_whole(value, kind), type=kind)

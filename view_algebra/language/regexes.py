@@ -96,7 +96,7 @@ def read_java(java: str) -> Expression | None:
 
 _SIGN = re.compile(r"\(\?:|\(\?<[a-zA-Z][a-zA-Z0-9]*>|\\.|.", re.DOTALL)
 _COUNT = re.compile(r"\{(\d{1,3})(,(\d{1,3})?)?\}|[*+?]", re.ASCII)
-COUNTS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 @dataclass
@@ -150,7 +150,7 @@ class _Reader:
         if match is None:
             return part
         self.at = match.end()
-        least, most = COUNTS.get(match[0]) or (
+        least, most = QUANTIFIERS.get(match[0]) or (
             int(match[1]),
             int(match[3] or MOST_TIMES) if match[2] else int(match[1]),
         )
@@ -422,7 +422,7 @@ def _written(part: Part) -> str:
         return part.postgres
     if isinstance(part, Group):
         return f"({_options(part)})" if part.captures else f"(?:{_options(part)})"
-    often = {value: sign for sign, value in COUNTS.items()}.get((part.least, part.most))
+    often = {value: sign for sign, value in QUANTIFIERS.items()}.get((part.least, part.most))
     upper = "" if part.most == part.least else f",{'' if part.most is None else part.most}"
     return _written(part.part) + (often or f"{{{part.least}{upper}}}")
 

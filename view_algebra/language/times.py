@@ -22,7 +22,7 @@ from view_algebra.language.aggregates import AGGREGATES
 from view_algebra.language.expressions import NOW, Aggregate, Call, Constant, Expr, Place
 from view_algebra.language.lengths import MICROSECONDS, is_length, length, microseconds_of
 from view_algebra.language.lengths import number as number_of
-from view_algebra.language.meeting import TIMES, cast, text_as
+from view_algebra.language.meeting import TIME_TYPES, cast, text_as
 from view_algebra.language.operators import calculate, number, quotient
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import words
@@ -128,10 +128,10 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
         whole_days = (right.value or "").split(" ")[1] in ("day", "week")
         if left.type == DATE and not (months or whole_days):
             left = cast(left, TIMESTAMP, implicit=True)
-        if left.type not in TIMES:
+        if left.type not in TIME_TYPES:
             raise Wrong(place, f"{operator} does not take {left.type} and an interval", "Add intervals to times.")
         return Call(f"{operator} interval", (left, right), left.type, place=place)
-    if left.type in TIMES and right.type in TIMES and operator == "-":
+    if left.type in TIME_TYPES and right.type in TIME_TYPES and operator == "-":
         return _apart(left, right, place)
     right = cast(number_of(right), INT) if left.type == DATE and right.type == DAYS else right
     if left.type == DATE and right.type.integral:
@@ -140,7 +140,7 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
         micros = call("unix_micros", [cast(left, TIMESTAMP)], place)
         moved = call("timestamp_micros", [calculate(operator, micros, number_of(right), place)], place)
         return replace(moved, type=TIMESTAMP)
-    if left.type in TIMES or right.type in TIMES:
+    if left.type in TIME_TYPES or right.type in TIME_TYPES:
         way_out = "Write CAST(… AS TIMESTAMP)." if right.type == DURATION else "Write ts + INTERVAL 5 MINUTES."
         if STRING in (left.type, right.type):
             way_out = "Write CAST(… AS TIMESTAMP), or AS DATE."

@@ -56,7 +56,7 @@ from view_algebra.engines.postgres.writer import (
     is_column,
     typed_text,
 )
-from view_algebra.language.above import ARITHMETIC, CASTS, COMPARISONS, cast_template, is_left_out
+from view_algebra.language.above import ARITHMETIC, CAST_CALLS, COMPARISONS, cast_template, is_left_out
 from view_algebra.language.expressions import (
     NOW,
     VARIABLE,
@@ -289,7 +289,7 @@ FORMS: dict[str, Callable[[Call, Writer], tuple[str, int]]] = {
     **dict.fromkeys(COMPARISONS, _compared),
     "in": _in,
     "like": _like,
-    **dict.fromkeys(CASTS, _cast),
+    **dict.fromkeys(CAST_CALLS, _cast),
     **dict.fromkeys(ARITHMETIC, arithmetic),
     "average": average,
     "wide sum": wide_sum,
