@@ -26,6 +26,7 @@ from view_algebra.language.expressions import (
     literal_text,
     whole_number,
 )
+from view_algebra.language.like_patterns import like_as_regex, like_as_regex_in_spark
 from view_algebra.language.limits import (
     READS_TIMES,
     as_text,
@@ -41,7 +42,6 @@ from view_algebra.language.limits import (
     text_of_bytes,
     within_calendar,
 )
-from view_algebra.language.literals import regular, regular_in_spark
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import spark_name, spark_text
@@ -301,11 +301,11 @@ def _months_apart(call: Call) -> str:
 def _like(call: Call) -> str:
     text, pattern = call.arguments
     if isinstance(pattern, Constant):
-        regex = regular(pattern.value or "")
+        regex = like_as_regex(pattern.value or "")
         like = f"LIKE {spark(pattern, 5)}" if regex is None else f"RLIKE {constant(Constant(regex, STRING))}"
         return f"{spark(text, 5)} {like}"
     refused = refuses_pattern(spark(pattern, 5))
-    return f"CASE WHEN NOT ({refused}) THEN {spark(text, 5)} RLIKE {regular_in_spark(spark(pattern))} END"
+    return f"CASE WHEN NOT ({refused}) THEN {spark(text, 5)} RLIKE {like_as_regex_in_spark(spark(pattern))} END"
 
 
 def _cast(call: Call) -> str:

@@ -1,11 +1,6 @@
-"""Arguments that must be literals: regular expressions, patterns of LIKE and of times, zones, units, numbers.
+"""Arguments that must be literals: regular expressions, patterns of times, zones, units, numbers.
 
 A wrong literal would stop a stream at the first record, so literals are known and checked when a view is declared.
-
-Spark's LIKE turns `%a%b%` into `.*a.*b.*` and tries every pair of positions in a text: a megabyte of `a` takes minutes,
-and a pattern from a column with thirty `%` never ends. Here LIKE takes linear time. Each part of a pattern is searched
-for once, from the end of the part before it, and never again (`(?>.*?a)`): the first match of a part leaves the most
-text for the parts after it. Only the last part, which ends the text, is searched from the end.
 """
 
 from __future__ import annotations
@@ -22,57 +17,6 @@ from view_algebra.language.endless_regexes import endless
 from view_algebra.language.expressions import Call, Constant, Expr
 from view_algebra.language.regexes import decides, finds
 from view_algebra.language.types import BIGINT, BITS, BOOLEAN, DOUBLE, INT, STRING, Type, schema
-
-_SIGN = re.compile(r"\\.|.", re.DOTALL)
-_BEGINS = r"(?s)^(?>"
-_ENDS = r")\z"
-_NEXT = ")(?>.*?"
-_LAST = ")(?:.*"
-
-
-def regular(pattern: str) -> str | None:
-    r"""The regular expression of a pattern, or None if Spark's own is as quick: with one `%`, or in the form `%a%`.
-
-    Spark 4.1's LIKE never matches characters beyond U+FFFF, so a pattern with one always gets an expression.
-
-    >>> regular("%a_%b%c"), regular("%a%"), regular("a%b")
-    ('(?s)^(?>)(?>.*?a.)(?>.*?b)(?:.*c)\\z', None, None)
-    >>> regular("😀_")
-    '(?s)^(?>😀.)\\z'
-    """
-    signs = _SIGN.findall(pattern)
-    positions = [n for n, sign in enumerate(signs) if sign == "%" and signs[n - 1 : n] != ["%"]]
-    is_quick = len(positions) < 2 or (len(positions) == 2 and signs[0] == signs[-1] == "%")
-    if is_quick and max(pattern, default="") <= "\uffff":
-        return None
-    return (
-        _BEGINS
-        + "".join(
-            _written(sign) if sign != "%" else "" if n not in positions else _LAST if n == positions[-1] else _NEXT
-            for n, sign in enumerate(signs)
-        )
-        + _ENDS
-    )
-
-
-def _written(sign: str) -> str:
-    """A literal character in a regular expression."""
-    return "." if sign == "_" else re.escape(sign[-1])
-
-
-def regular_in_spark(pattern: str) -> str:
-    r"""Spark SQL of `regular` for a pattern from a record.
-
-    Signs of regular expressions are escaped first, so that a backslash precedes every literal character. `\G` then
-    moves from one `_`, or run of `%`, to the next.
-    """
-    escaped = rf"regexp_replace({pattern}, '[\\[\\](){{}}.*+?^$|#&~-]', '\\\\$0')"
-    single = rf"regexp_replace({escaped}, '(?s)\\G((?:[^\\\\_]|\\\\.)*+)_', '$1.')"
-    part = r"(?s)\\G((?:[^\\\\%]|\\\\.)*+)%++"
-    more = rf"regexp_replace({single}, '{part}(?=(?:[^\\\\%]|\\\\.)*+%)', '$1{_NEXT}')"
-    last = rf"regexp_replace({more}, '{part}', '$1{_LAST}')"
-    return rf"concat('{_BEGINS}', {last}, '){chr(92)}{chr(92)}z')"
-
 
 _TRUNC_UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),

@@ -10,8 +10,8 @@ from functools import reduce
 from sqlglot import exp
 
 from view_algebra.language.expressions import Call, Constant, Expr, Place
+from view_algebra.language.like_patterns import like_as_regex
 from view_algebra.language.limits import refuses_pattern
-from view_algebra.language.literals import regular
 from view_algebra.language.overloads import call, text_of
 from view_algebra.language.types import BOOLEAN, STRING, VOID
 from view_algebra.refusals import Wrong, span
@@ -46,7 +46,7 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
             if isinstance(node, exp.ILike)
             else scope.edits.copy_without_own_edit(node.this)
         )
-        regex = exp.Literal.string(regular(pattern.value or ""))
+        regex = exp.Literal.string(like_as_regex(pattern.value or ""))
         scope.edits.put(node, exp.RegexpLike(this=text, expression=regex, **_negated(node)))
     return Call("like", (value, pattern), BOOLEAN, place=span(node))
 
