@@ -23,7 +23,7 @@ ON_BAD_FIELD = "on_bad_field"
 """The property of a source that decides whether its records have the column BAD_FIELDS."""
 
 ASK_AGAIN = "ask_again"
-"""The option of a source with the number that decides which answers of a schema registry count."""
+"""The option of a source whose number is raised to make a schema registry's earlier answers invalid."""
 
 ONLY = "only_one"
 """The unique column of a table without keys, for the one cell of an aggregate without GROUP BY."""

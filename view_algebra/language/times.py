@@ -1,9 +1,7 @@
 """Intervals, and their arithmetic with times.
 
-The clock: `now()` and similar functions are the moment at which a view is read, which no record decides.
-
-Postgres computes them when a view is read, as the time of the reader's transaction. Dates and local times are in UTC,
-as in Spark's session.
+The clock: `now()` and similar functions return the moment at which a view is read. No record decides it, so Postgres
+computes them, as the time of the reader's transaction. Dates and local times are in UTC, as in Spark's session.
 """
 
 from __future__ import annotations
