@@ -391,6 +391,14 @@ def relations_named(expression: Expr) -> set[str]:
     return {part.relation for part in walk(expression) if isinstance(part, Field)} - {VARIABLE}
 
 
+def equates(condition: Expr, left: set[str], right: set[str]) -> bool:
+    """True if the condition is an equality between columns of the two sides of a join, which are sets of aliases."""
+    if not isinstance(condition, Call) or condition.function not in ("=", "<=>"):
+        return False
+    named = [relations_named(side) for side in condition.arguments]
+    return all(named) and any(one <= left and other <= right for one, other in (named, named[::-1]))
+
+
 def parts(block: Select) -> Iterator[Expr]:
     """Every expression over a block's rows or groups, its conditions included, and every expression inside."""
     for expression in (*above_group(block), *(e for e in (block.where, block.undecided) if e is not None)):

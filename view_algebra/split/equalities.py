@@ -25,11 +25,11 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.walks import (
     aliases_in,
+    equates,
     every_relation,
     inputs_of,
     is_of_records,
     relations_in,
-    relations_named,
 )
 from view_algebra.refusals import Wrong
 
@@ -101,7 +101,7 @@ def gives_records(relation: Relation) -> bool:
 
 def _meet(conditions: Sequence[Expr], left: set[str], right: set[str]) -> bool:
     """True if the conditions imply an equality between the left and the right side."""
-    return any(_is_equality(part, left, right) for condition in conditions for part in _implied(condition))
+    return any(equates(part, left, right) for condition in conditions for part in _implied(condition))
 
 
 def _implied(condition: Expr) -> set[Expr]:
@@ -110,10 +110,3 @@ def _implied(condition: Expr) -> set[Expr]:
         branches = ({term for part in conjuncts(branch) for term in _implied(part)} for branch in condition.arguments)
         return set.intersection(*branches)
     return {condition}
-
-
-def _is_equality(condition: Expr, left: set[str], right: set[str]) -> bool:
-    if not isinstance(condition, Call) or condition.function not in ("=", "<=>"):
-        return False
-    named = [relations_named(side) for side in condition.arguments]
-    return all(named) and any(one <= left and other <= right for one, other in (named, named[::-1]))

@@ -19,6 +19,7 @@ from view_algebra.engines.postgres.writer import (
     ordering,
 )
 from view_algebra.language.expressions import (
+    VARIABLE,
     AboveCells,
     Aggregate,
     Call,
@@ -48,7 +49,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.time_windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, by_bounds, hops_of
 from view_algebra.language.types import BIGINT, BOOLEAN, COLLATED, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from view_algebra.language.walks import above_cells, parts, rewrite, rewritten, walk
+from view_algebra.language.walks import above_cells, equates, parts, rewrite, rewritten, walk
 
 
 def postgres(value: Query, tables: Sequence[str]) -> str:
@@ -303,9 +304,10 @@ def _on(join: Joined, writer: Writer) -> str:
     if join.kind != "FULL":
         return writer.text(join.condition)
     sides = [list(_columns(above_cells(side))) for side in (join.left, join.right)]
-    others = [part for part in conjuncts(join.condition) if not _meet(part, sides)]
-    conditions = [_met(part, writer) for part in conjuncts(join.condition) if _meet(part, sides)]
-    conditions += [writer.text(part, AND) for part in others]
+    aliases = [{column.relation for column in side} for side in sides]
+    met = [part for part in conjuncts(join.condition) if equates(part, *aliases) and not _has_lambda(part)]
+    others = [part for part in conjuncts(join.condition) if part not in met]
+    conditions = [*(_met(part, writer) for part in met), *(writer.text(part, AND) for part in others)]
     if others:
         left, right = (f"cardinality(ARRAY[{writer.text(columns[0])}])" for columns in sides)
         conditions.append(f"{left} = {right}")
@@ -319,13 +321,9 @@ def _met(part: Expr, writer: Writer) -> str:
     return f"ARRAY[{left}::{kind}] = ARRAY[{right}::{kind}]" if part.function == "<=>" else f"{left} = {right}"
 
 
-def _meet(part: Expr, sides: Sequence[Sequence[Field]]) -> bool:
-    """True if the condition is an equality between columns of the two sides of a join."""
-    if not (isinstance(part, Call) and part.function in ("=", "<=>")):
-        return False
-    named = [{e.relation for e in walk(a) if isinstance(e, Field)} for a in part.arguments]
-    left, right = ({column.relation for column in side} for side in sides)
-    return all(named) and any(named[0] <= one and named[1] <= other for one, other in ((left, right), (right, left)))
+def _has_lambda(part: Expr) -> bool:
+    """True if a condition has a lambda. An equality with one is written like any other condition."""
+    return any(isinstance(inner, Field) and inner.relation == VARIABLE for inner in walk(part))
 
 
 def _columns(relation: AboveCells) -> Iterator[Field]:
