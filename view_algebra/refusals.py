@@ -155,11 +155,15 @@ _EXTENT = "lamina_extent"
 
 
 def moved_to(body: exp.Expr, place: Span | None) -> exp.Expr:
-    """A body with the places of the call that it replaces. A literal keeps its length, which tells 2L from 2."""
-    for part in body.walk():
+    """A copy of a body with the places of the call that it replaces.
+
+    A literal keeps its length, which tells 2L from 2.
+    """
+    moved = body.copy()
+    for part in moved.walk():
         part.meta.pop(_EXTENT, None)
         if "start" in part.meta and place is not None:
             length = part.meta["end"] - part.meta["start"]
             end = place.start + length if isinstance(part, exp.Literal) else place.end - 1
             part.meta.update(start=place.start, end=end)
-    return body
+    return moved

@@ -277,10 +277,10 @@ def _call(
         takes = ", ".join(f"{parameter} {kind.sql('spark')}" for parameter, kind in function.takes)
         raise Wrong(span(call), not_taken(name, len(values)), f"It takes ({takes}).")
     arguments = {
-        parameter: exp.Cast(this=argument.copy(), to=moved_to(kind.copy(), span(call)))
+        parameter: exp.Cast(this=argument.copy(), to=moved_to(kind, span(call)))
         for (parameter, kind), argument in zip(function.takes, values, strict=True)
     }
-    body = with_labels(_expanded(moved_to(function.body.copy(), span(call)), functions, (*around, name)))
+    body = with_labels(_expanded(moved_to(function.body, span(call)), functions, (*around, name)))
     # After the expansion of inner calls, whose arguments put names of this function into lambdas of others.
     named = {part.name.lower() for value in values for part in value.find_all(exp.Identifier)}
     body = _with_arguments(with_own_variables(body, named), name, arguments)
@@ -288,7 +288,7 @@ def _call(
     if sum(1 for _ in whole.walk()) > MOST_PARTS:
         what = f"{name}() stands for more than {MOST_PARTS:,} words"
         raise Wrong(span(call), what, "Compute what it is called with in a subquery, and call it once.")
-    return whole if function.gives is None else exp.Cast(this=whole, to=moved_to(function.gives.copy(), span(call)))
+    return whole if function.gives is None else exp.Cast(this=whole, to=moved_to(function.gives, span(call)))
 
 
 def _with_arguments(body: exp.Expr, function: str, arguments: Mapping[str, exp.Expr]) -> exp.Expr:
