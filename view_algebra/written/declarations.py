@@ -30,7 +30,7 @@ from view_algebra.language.types import (
 )
 from view_algebra.record_columns import LOG_TIME, SOURCE_TIME
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
-from view_algebra.written.declared_encodings import check_envelope, encodings_of
+from view_algebra.written.declared_encodings import encodings_of, report_outside_envelope
 from view_algebra.written.dialect import Statement, write_windows_out
 from view_algebra.written.properties import (
     OF_FIELD,
@@ -40,10 +40,10 @@ from view_algebra.written.properties import (
     Options,
     Report,
     asked_again,
+    clauses_of,
     format_of,
     instead_of_option,
     of_format,
-    properties_of,
     report_malformed,
     values_of,
 )
@@ -143,23 +143,25 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
             span(statement), "the source has no columns", "Write CREATE TABLE name (column TYPE, …) USING kafka …."
         )
     name = _name(schema.this, LONGEST_SOURCE, report)
-    properties, options, comment, using = properties_of(statement, SOURCE_PROPERTIES, report)
+    clauses = clauses_of(statement, SOURCE_PROPERTIES, report)
+    properties, options, using = clauses.properties, clauses.options, clauses.using
     if using is None or using[0].lower() != "kafka":
         actual, place = (f"USING {using[0]}", using[1]) if using else ("no USING", span(schema.this))
         way_out = "Write USING kafka OPTIONS (topic '…', format 'json')."
         report(Wrong(place, f"{actual}: a source is a Kafka topic", way_out))
-    columns, comments, unique, primary = _columns(schema, report)
+    listed = _columns(schema, report)
+    columns, primary = listed.types, listed.primary
     topic, topic_place = _topic(name, schema, options, report)
-    _check_keys(primary, unique, columns, report, span(schema))
+    _report_keys(listed, report, span(schema))
     format_ = format_of(options, report)
     changes = format_ in DEBEZIUM
     if changes and not primary:
-        check_envelope(format_, columns, report, options["format"][1])
+        report_outside_envelope(format_, columns, report, options["format"][1])
     by_default = format_.removeprefix("debezium-") if changes and primary else "none"
     key_format = _key_format(primary, options, cast("KeyFormat", by_default), report)
     event_time = _event_time(properties, columns, report, of_changes=bool(primary) and changes)
     newest_by = _newest_by(properties, primary, event_time, format_, report)
-    _check_keyed(properties, primary, unique, report)
+    _report_without_key(properties, listed, report)
     report_malformed(properties, report)
     properties, start = _fields(properties, columns, report), _start(options, report)
     encodings = encodings_of(columns, primary, format_, properties, options, report)
@@ -172,11 +174,11 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         kind="table" if primary else "stream",
         topic=topic,
         columns=tuple(columns.items()),
-        comments=comments,
+        comments=listed.comments,
         event_time=event_time,
         newest_by=newest_by,
-        unique=unique or primary,
-        comment=comment,
+        unique=listed.unique or primary,
+        comment=clauses.comment,
         properties={key: value for key, (value, _) in sorted(declared.items())},
         topic_place=topic_place,
         format=format_,
@@ -187,30 +189,24 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     )
 
 
-def _check_keyed(properties: Options, primary: tuple[str, ...], unique: tuple[str, ...], report: Report) -> None:
+def _report_without_key(properties: Options, listed: _Columns, report: Report) -> None:
     """Reports properties that need a key which the source does not declare."""
-    if "dedupe_within" in properties and not unique:
+    if "dedupe_within" in properties and not listed.unique:
         way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
         report(Wrong(properties["dedupe_within"][1], "dedupe_within needs UNIQUE", way_out))
-    if "index" in properties and not primary:
+    if "index" in properties and not listed.primary:
         report(Wrong(properties["index"][1], "a stream has no index", "Declare it on a view of the stream."))
 
 
-def _check_keys(
-    primary: tuple[str, ...],
-    unique: tuple[str, ...],
-    columns: Mapping[str, Type],
-    report: Report,
-    place: Span | None,
-) -> None:
+def _report_keys(listed: _Columns, report: Report, place: Span | None) -> None:
     """Reports key columns whose values cannot identify a table's rows or a stream's events."""
-    if primary and unique:
+    if listed.primary and listed.unique:
         way_out = (
             "Leave UNIQUE out: of a table, the newest record of each key counts. Or declare a stream of its topic."
         )
         report(Wrong(place, "UNIQUE does not go with a PRIMARY KEY", way_out))
-    for what, names in (("PRIMARY KEY", primary), ("UNIQUE", unique)):
-        for kind in (columns[name] for name in names if name in columns):
+    for what, names in (("PRIMARY KEY", listed.primary), ("UNIQUE", listed.unique)):
+        for kind in (listed.types[name] for name in names if name in listed.types):
             if kind.nested or kind.name == "BINARY":
                 report(
                     Wrong(
@@ -239,10 +235,18 @@ def _key_format(primary: tuple[str, ...], options: Options, default: KeyFormat, 
     return "none"
 
 
-def _columns(
-    schema: exp.Schema, report: Report
-) -> tuple[dict[str, Type], dict[str, str], tuple[str, ...], tuple[str, ...]]:
-    """The columns with their types and comments, and the names in UNIQUE and in PRIMARY KEY."""
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a source with their types and comments, and the names in UNIQUE and in PRIMARY KEY."""
+
+    types: Mapping[str, Type]
+    comments: Mapping[str, str]
+    unique: tuple[str, ...]
+    primary: tuple[str, ...]
+
+
+def _columns(schema: exp.Schema, report: Report) -> _Columns:
+    """The columns in a declaration. Reports items that are not columns or keys."""
     columns: dict[str, Type] = {}
     comments: dict[str, str] = {}
     unique: tuple[str, ...] = ()
@@ -280,7 +284,7 @@ def _columns(
                 )
             report(Wrong(constraint, f"there is no column {key}", way_out))
     unique, primary = (tuple(declared.get(key.lower(), key) for key in names) for names in (unique, primary))
-    return columns, comments, unique, primary
+    return _Columns(columns, comments, unique, primary)
 
 
 def _fields(properties: Options, columns: Mapping[str, Type], report: Report) -> Options:
@@ -512,9 +516,9 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     if isinstance(target, exp.Schema):
         target, schema = target.this, target
     name = _name(target, LONGEST_POSTGRES_NAME, report)
-    properties, options, comment, using = properties_of(statement, VIEW_PROPERTIES, report)
-    if using is not None or options:
-        place = (using[1] if using else None) or span(target)
+    clauses = clauses_of(statement, VIEW_PROPERTIES, report)
+    if clauses.using is not None or clauses.options:
+        place = (clauses.using[1] if clauses.using else None) or span(target)
         report(Wrong(place, "a view has no USING or OPTIONS", "Leave it out."))
     columns: list[tuple[str, Span | None]] = []
     comments: dict[str, str] = {}
@@ -532,7 +536,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
             for constraint in item.args.get("constraints") or []:
                 if isinstance(constraint.kind, exp.CommentColumnConstraint):
                     comments[item.name] = constraint.kind.this.name
-    report_malformed(properties, report)
+    report_malformed(clauses.properties, report)
     if statement.expression is None:
         raise Wrong(span(target), "the view has no SELECT", "Write CREATE VIEW name AS SELECT ….")
     write_windows_out(statement.expression)
@@ -542,8 +546,8 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
         place=span(target),
         columns=tuple(columns),
         comments=comments,
-        comment=comment,
-        properties={key: value for key, (value, _) in sorted(properties.items())},
+        comment=clauses.comment,
+        properties={key: value for key, (value, _) in sorted(clauses.properties.items())},
         select=statement.expression,
         select_text=written.select,
         sql=written.sql,

@@ -79,7 +79,7 @@ def _placeholder(primary: tuple[str, ...], options: Options, report: Report, *, 
     return value
 
 
-def check_envelope(format_: str, columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
+def report_outside_envelope(format_: str, columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
     """Reports columns outside of the envelope: a change's row columns are inside `before` and `after`."""
     if others := [name for name in columns if name not in EVENT_FIELDS]:
         if others == ["payload"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -163,10 +164,18 @@ Options = dict[str, tuple[str, Span | None]]
 """Values of options or properties by name, with their places."""
 
 
-def properties_of(
-    statement: exp.Create, allowed: Collection[str], report: Report
-) -> tuple[Options, Options, str | None, tuple[str, Span | None] | None]:
-    """TBLPROPERTIES, OPTIONS, the comment, and the word after USING."""
+@dataclass(frozen=True)
+class CreateClauses:
+    """The clauses of a CREATE: TBLPROPERTIES, OPTIONS, the comment, and the word after USING with its place."""
+
+    properties: Options
+    options: Options
+    comment: str | None
+    using: tuple[str, Span | None] | None
+
+
+def clauses_of(statement: exp.Create, allowed: Collection[str], report: Report) -> CreateClauses:
+    """The clauses of a CREATE. Reports other clauses, and properties that are not allowed."""
     properties: Options = {}
     options: Options = {}
     comment: str | None = None
@@ -188,7 +197,7 @@ def properties_of(
         else:
             word = _CLAUSES.get(type(item)) or item.key.upper().removesuffix("PROPERTY")
             report(Wrong(span(item) or span(statement.this), f"{word} is not served", _LEFT_OUT.get(word, _OUT)))
-    return properties, options, comment, using
+    return CreateClauses(properties, options, comment, using)
 
 
 _CLAUSES: dict[type[exp.Expr], str] = {
