@@ -10,6 +10,7 @@ Syntax trees come in, and the typed queries of `language/expressions.py` go out.
     grouping        GROUP BY: grouping sets, windows of time, sessions
     expressions/    expressions over one row, and their guards
     aggregation/    aggregates, and functions OVER rows
+    nested_keys     GROUP BY structs and lists
     order/          unique keys, the order of events, and ties
     scopes, names   what a clause can name, and the columns and fields that names mean
     spark_refuses   SQL that Spark refuses

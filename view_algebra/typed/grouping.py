@@ -68,8 +68,8 @@ from view_algebra.language.types import BIGINT, BOOLEAN, TIMESTAMP, TINYINT, WIN
 from view_algebra.language.walks import above_group, columns_under, rewrite, rewritten, union_all, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.aggregation.calls import refuse_aggregates
-from view_algebra.typed.expressions.nested import in_spark, is_key, is_list_key, json_of
 from view_algebra.typed.names import meant_by
+from view_algebra.typed.nested_keys import in_spark, is_key, is_list_key, json_of
 from view_algebra.typed.order.events import reads_records
 from view_algebra.typed.order.ties import position
 from view_algebra.typed.relations.generators import with_generator

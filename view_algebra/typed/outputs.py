@@ -29,10 +29,9 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import STRING, VOID, WINDOW, inside
 from view_algebra.language.walks import rewrite, walk
 from view_algebra.refusals import Wrong, span, suggestion
-from view_algebra.typed.expressions.nested import is_empty
 from view_algebra.typed.names import find, merged_column, name_parts, refuse_alike
 from view_algebra.typed.natural_names import natural_name
-from view_algebra.typed.relations.generators import generated, makes_rows
+from view_algebra.typed.relations.generators import generated, is_empty, makes_rows
 from view_algebra.typed.scopes import Scope, is_kafkas, resolved
 from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.written.ways_out import one_row_each

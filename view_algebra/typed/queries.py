@@ -35,7 +35,6 @@ from view_algebra.language.walks import (
 )
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.aggregation.calls import in_a_window, refuse_aggregates, refuse_windowed
-from view_algebra.typed.expressions.nested import by_scalars, by_texts
 from view_algebra.typed.grouping import (
     HAS_ROWS,
     exploded_groups,
@@ -46,6 +45,7 @@ from view_algebra.typed.grouping import (
     over_sets,
     windows_of,
 )
+from view_algebra.typed.nested_keys import by_scalars, by_texts
 from view_algebra.typed.order.events import is_in_order, passing_on_all, reading_passed, reads_records
 from view_algebra.typed.order.keys import by_rows
 from view_algebra.typed.order.ties import in_total_order, inherited, limit_of, refuse_windows_in_order, sort_keys

@@ -30,7 +30,7 @@ from view_algebra.typed.aggregation.spelling import (
     operand,
     sorted_by,
 )
-from view_algebra.typed.expressions.nested import is_list_key, json_of
+from view_algebra.typed.nested_keys import is_list_key, json_of
 from view_algebra.typed.order.events import event_order
 from view_algebra.typed.scopes import Scope, resolved
 

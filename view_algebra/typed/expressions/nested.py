@@ -1,50 +1,27 @@
-"""Nested values: structs, maps, functions that take a lambda over elements, and GROUP BY a nested value.
-
-A struct is grouped by its scalars and by whether it is NULL, a list by its JSON. `GROUP BY pair` is
-`GROUP BY pair IS NOT NULL, pair.a, pair.b`. `SELECT tags … GROUP BY tags` is
-`SELECT min_by(tags, 1) … GROUP BY to_json(tags)`: an index may shorten a long text, but the list stays whole.
-"""
+"""Nested values: structs, maps, and functions that take a lambda over elements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from view_algebra.language.expressions import (
-    NULL,
-    ONE,
     VARIABLE,
     Aggregate,
     Call,
     Constant,
     Expr,
     Field,
-    Output,
     Place,
-    Select,
     Subquery,
     Windowed,
-    member,
 )
 from view_algebra.language.meeting import meet
 from view_algebra.language.operators import condition
-from view_algebra.language.quoting import spark_name
-from view_algebra.language.structs import is_struct, rebuilt, scalars
-from view_algebra.language.types import (
-    BOOLEAN,
-    INT,
-    MAX_PRECISION,
-    STRING,
-    VOID,
-    WINDOW,
-    Type,
-    decimal,
-    of_scalars,
-    told_apart_as_json,
-)
-from view_algebra.language.walks import above_group, rewrite, walk
+from view_algebra.language.types import BOOLEAN, INT, MAX_PRECISION, STRING, VOID, Type, decimal
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.written.ways_out import folded_as
@@ -93,11 +70,6 @@ def structured(node: exp.Anonymous, scope: Scope) -> Expr:
     return Call("map" if name == "map" else "named_struct", tuple(pairs), kind, place=place)
 
 
-def is_empty(part: Expr) -> bool:
-    """True for array() and map()."""
-    return isinstance(part, Call) and part.function in ("array", "map") and not part.arguments
-
-
 def _name(item: exp.Expr, number: int) -> str:
     """The name that Spark gives a field of struct()."""
     if isinstance(item, exp.PropertyEQ):
@@ -115,13 +87,6 @@ def _pairs(arguments: Sequence[Expr], name: str, place: Place) -> tuple[list[str
     if len(arguments) % 2 or len(keys) * 2 != len(arguments) or None in keys:
         raise Wrong(place, f"{name}() takes only literal texts as keys", f"Write {name}('a', x, 'b', y).")
     return [key for key in keys if key is not None], list(arguments[1::2])
-
-
-def with_explicit_type(value: Expr) -> Expr:
-    """A value whose type Spark sees wherever it stands: NULL is cast, and no cast is implicit."""
-    if isinstance(value, Constant) and value.value is None:
-        return Call("cast", (NULL,), value.type)
-    return replace(value, implicit=False) if isinstance(value, Call) else value
 
 
 def over_elements(node: exp.Anonymous, scope: Scope) -> Expr:
@@ -198,90 +163,3 @@ def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, fewest: int = 1
         if of_time or isinstance(part, (Aggregate, Windowed, Subquery)):
             raise Wrong(part.place or place, "a lambda contains only columns and functions", "Compute it outside.")
     return Call("lambda", (*variables.values(), body), body.type, place=place)
-
-
-def is_key(kind: Type) -> bool:
-    """True if the scalars of such a struct tell groups apart. A list or a map inside it prevents that."""
-    return kind.name == "STRUCT" and kind != WINDOW and of_scalars(kind)
-
-
-def is_list_key(kind: Type) -> bool:
-    """True if the JSON of such a value tells groups apart."""
-    return told_apart_as_json(kind) and not is_key(kind)
-
-
-def json_of(key: Expr) -> Expr:
-    """The JSON of a list, which tells its groups apart."""
-    return Call("to_json", (key,), STRING, place=key.place)
-
-
-def by_texts(block: Select) -> Select:
-    """A block over records, grouped by the JSON of its lists. An output shows any list of its group."""
-    group = block.group or ()
-    lists = {key for key in group if is_list_key(key.type)}
-    if not lists:
-        return block
-
-    def change(part: Expr) -> Expr | None:
-        if isinstance(part, Aggregate):
-            return part
-        if part in lists:
-            return Aggregate("min_by", (part, ONE), None, False, part.type, part.place)
-        if isinstance(part, Field) and part.of is not None:
-            whole = change(replace(part, path=part.path[:-1], type=part.of))
-            return None if whole is None else member(whole, part.path[-1], part.place)
-        return None
-
-    return _changed(block, tuple(json_of(key) if key in lists else key for key in group), change)
-
-
-def by_scalars(block: Select) -> Select:
-    """A block grouped by the scalars of its structs. An output puts a struct together from them."""
-    group = block.group or ()
-    apart = {key for key in group if is_struct(key) and is_key(key.type)}
-    if not apart:
-        return block
-    keys = tuple(dict.fromkeys(part for key in group for part in (scalars(key) if key in apart else (key,))))
-    _refuse_parts(block, apart)
-
-    def change(part: Expr) -> Expr | None:
-        if isinstance(part, Aggregate):
-            return part
-        return rebuilt(part, lambda scalar: scalar) if part in apart else None
-
-    return _changed(block, keys, change)
-
-
-def _changed(block: Select, group: tuple[Expr, ...], change: Callable[[Expr], Expr | None]) -> Select:
-    """A block with new group columns, and with its outputs computed from them."""
-    return replace(
-        block,
-        group=group,
-        outputs=tuple(Output(output.name, rewrite(output.expression, change)) for output in block.outputs),
-        having=None if block.having is None else rewrite(block.having, change),
-        order=tuple(replace(key, expression=rewrite(key.expression, change)) for key in block.order),
-    )
-
-
-def _refuse_parts(block: Select, apart: set[Expr]) -> None:
-    """Refuses a struct built in GROUP BY if its parts are used: Spark knows it only as a whole."""
-    group = block.group or ()
-    inner = {part for key in apart if not isinstance(key, Field) for part in scalars(key) if part not in group}
-
-    def grouped(part: Expr) -> Expr | None:
-        if part in group or isinstance(part, Aggregate):
-            return part
-        if part in inner:
-            raise Wrong(part.place, "GROUP BY has the struct, but not this part of it", "Group by it as well.")
-        return None
-
-    for expression in above_group(block):
-        rewrite(expression, grouped)
-
-
-def in_spark(scalar: Expr, struct: Field, text: str) -> str:
-    """A struct's scalar, or the test that the struct is present, as Spark SQL. `text` is the struct."""
-    if isinstance(scalar, Call):
-        return f"({in_spark(scalar.arguments[0], struct, text)} IS NOT NULL)"
-    assert isinstance(scalar, Field)
-    return ".".join((text, *map(spark_name, scalar.path[len(struct.path) :])))

@@ -51,7 +51,7 @@ from view_algebra.language.walks import (
     renamed,
     walk,
 )
-from view_algebra.typed.relations.constants import distinct_columns, rows_of, unique_together
+from view_algebra.typed.order.literal_rows import distinct_columns, rows_of, unique_together
 from view_algebra.typed.scopes import Keys, Sorting, SortKey
 from view_algebra.written.tables import HOLDS
 

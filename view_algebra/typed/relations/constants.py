@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import reduce
 
 from view_algebra.language.expressions import (
+    NULL,
     VARIABLE,
     Aggregate,
     Call,
-    Combined,
     Constant,
     Constants,
     Exploded,
@@ -30,7 +29,6 @@ from view_algebra.language.expressions import (
     Named,
     Nested,
     Place,
-    Query,
     Relation,
     Stream,
     Subquery,
@@ -39,13 +37,11 @@ from view_algebra.language.expressions import (
 from view_algebra.language.literals import computed_literal
 from view_algebra.language.meeting import cast
 from view_algebra.language.times import MOST_ELEMENTS
-from view_algebra.language.types import BIGINT, BOOLEAN, CALENDAR, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
+from view_algebra.language.types import BOOLEAN, CALENDAR, INT, STRING, VOID, Type, common
 from view_algebra.language.walks import is_projection, rewrite, walk
 from view_algebra.refusals import Wrong
-from view_algebra.typed.expressions.nested import with_explicit_type
+from view_algebra.typed.order.literal_rows import columns_read, rows_read
 from view_algebra.typed.relations.aliases import refuse_other_number
-
-Rows = tuple[tuple[Expr, ...], ...]
 
 
 def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, place: Place) -> Constants:
@@ -107,85 +103,6 @@ def elements(array: Expr, place: Place) -> list[Expr]:
     raise Wrong(place, "explode() without a source in FROM takes literals", way_out)
 
 
-def rows_of(query: Query) -> Rows | None:
-    """The rows of a query as they are written in it, or None if it reads more than constants, or computes with columns.
-
-    Computed columns are left alone, because Spark would give an expression of literals another type.
-    """
-    if query.limit is not None or query.offset is not None:
-        return None
-    if isinstance(query, Combined):
-        left, right = rows_of(query.left), rows_of(query.right)
-        return None if left is None or right is None or query.operator != "UNION ALL" else left + right
-    below = _rows_read(query.relation)
-    outputs = [output.expression for output in query.outputs]
-    plain = query.where is None and query.group is None and query.having is None and not query.distinct
-    if below is None or not plain or not all(map(_is_plain, outputs)):
-        return None
-    return tuple(tuple(rewrite(value, lambda part, row=row: row.get(part)) for value in outputs) for row in below)  # type: ignore[misc]
-
-
-def _is_plain(value: Expr) -> bool:
-    while isinstance(value, Call) and value.implicit:
-        value = value.arguments[0]
-    computed = not isinstance(value, Field) and any(
-        isinstance(part, (Field, Windowed, Subquery)) for part in walk(value)
-    )
-    return not computed and not value.type.nested
-
-
-def _rows_read(relation: Relation | None) -> list[Mapping[Expr, Expr]] | None:
-    """The rows that FROM reads, each by its columns."""
-    if relation is None:
-        return [{}]
-    rows = relation.rows if isinstance(relation, Constants) else None
-    if isinstance(relation, Nested):
-        rows = rows_of(relation.query)
-    if rows is None:
-        return None
-    assert isinstance(relation, (Constants, Nested))
-    fields = [Field(relation.alias, (name,), kind) for name, kind in _columns(relation)]
-    return [dict(zip(fields, row, strict=True)) for row in rows]
-
-
-def _columns(relation: Constants | Nested) -> tuple[tuple[str, Type], ...]:
-    return relation.columns if isinstance(relation, Constants) else relation.query.columns
-
-
-def distinct_columns(rows: Rows) -> list[int]:
-    """The positions of the columns in which all values differ."""
-    columns = [[_bare(value) for value in column] for column in zip(*rows, strict=True)]
-    return [number for number, column in enumerate(columns) if _all_differ(column)]
-
-
-def unique_together(rows: Rows) -> list[list[int]]:
-    """The positions of columns whose literals tell the rows apart: each that does alone, else all together."""
-    if single := distinct_columns(rows):
-        return [[number] for number in single]
-    columns = {number: [_bare(value) for value in column] for number, column in enumerate(zip(*rows, strict=True))}
-    different = {number: column for number, column in columns.items() if None not in column and len({*column}) > 1}
-    return [[*different]] if len({*zip(*different.values(), strict=True)}) == len(rows) else []
-
-
-def _all_differ(column: Sequence[Constant | None]) -> bool:
-    kinds = {value and value.type for value in column}
-    return None not in column and len(kinds) == 1 and len({*column}) == len(column)
-
-
-def _bare(value: Expr) -> Constant | None:
-    """A literal in a form in which equal values have equal texts, or None if the value or its type has no such form."""
-    while isinstance(value, Call) and value.implicit:
-        value = value.arguments[0]
-    if not isinstance(value, Constant) or not (value.type.integral or value.type in (STRING, DATE, TIMESTAMP)):
-        return None
-    text = value.value
-    if value.value is not None and value.type.integral:
-        text = str(int(value.value))
-    elif value.value is not None and value.type == TIMESTAMP:
-        text = str(datetime.fromisoformat(value.value))
-    return replace(value, value=text, type=BIGINT if value.type.integral else value.type, place=None)
-
-
 _SEEN_FROM_RIGHT = {"LEFT": "RIGHT", "RIGHT": "LEFT"}
 
 
@@ -196,7 +113,7 @@ def join_of(join: Joined) -> Relation:
         records, other, kind = other, records, _SEEN_FROM_RIGHT.get(kind, kind)
     if not _gives_records(records) or not isinstance(other, (Constants, Nested)):
         return join
-    rows = _rows_read(other)
+    rows = rows_read(other)
     if rows is None:
         return join
     if kind in ("RIGHT", "FULL"):
@@ -206,14 +123,14 @@ def join_of(join: Joined) -> Relation:
             " … JOIN (SELECT CAST(ts AS DATE) AS day, count(*) AS n FROM s GROUP BY 1) AS r ON r.day = days.day."
         )
         raise Wrong(join.place, what, way_out)
-    names = [name for name, _ in _columns(other)]
+    names = [name for name, _ in columns_read(other)]
     if not all(names) or len({name.lower() for name in names}) < len(names):
         raise Wrong(other.place, "constants need column names of their own", "Write … AS names(code, name).")
-    element = Type("STRUCT", fields=_columns(other))
+    element = Type("STRUCT", fields=columns_read(other))
     argument: Expr = Call("array", tuple(_struct(names, row, element) for row in rows), Type("ARRAY", element=element))
     if join.condition is not None:
         argument = Call("filter", (argument, _lambda(join.condition, other, element)), argument.type)
-    generator = Generator(argument, _columns(other), False, kind == "LEFT", other.alias, join.place, fields=True)
+    generator = Generator(argument, columns_read(other), False, kind == "LEFT", other.alias, join.place, fields=True)
     if isinstance(records, Exploded):
         return replace(records, generators=(*records.generators, generator))
     return Exploded(records, (generator,), join.place)
@@ -227,6 +144,13 @@ def _gives_records(relation: Relation) -> bool:
         or isinstance(relation, Stream)
         or (isinstance(relation, Exploded) and _gives_records(relation.relation))
     )
+
+
+def with_explicit_type(value: Expr) -> Expr:
+    """A value whose type Spark sees wherever it stands: NULL is cast, and no cast is implicit."""
+    if isinstance(value, Constant) and value.value is None:
+        return Call("cast", (NULL,), value.type)
+    return replace(value, implicit=False) if isinstance(value, Call) else value
 
 
 def _struct(names: Sequence[str], row: Mapping[Expr, Expr], kind: Type) -> Expr:

@@ -13,8 +13,7 @@ from view_algebra.language.limits import clean_json
 from view_algebra.language.meeting import cast
 from view_algebra.language.types import INT, STRING, VOID, Type
 from view_algebra.refusals import Wrong, not_taken, span
-from view_algebra.typed.expressions.nested import is_empty, with_explicit_type
-from view_algebra.typed.relations.constants import elements, table
+from view_algebra.typed.relations.constants import elements, table, with_explicit_type
 from view_algebra.typed.scopes import Scope, resolved
 
 
@@ -50,6 +49,11 @@ def with_generator(relation: Relation | None, generator: Generator) -> Exploded 
 def makes_rows(node: exp.Expr) -> bool:
     """True for a call that returns several rows per row."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
+
+
+def is_empty(part: Expr) -> bool:
+    """True for array() and map()."""
+    return isinstance(part, Call) and part.function in ("array", "map") and not part.arguments
 
 
 def _generator(function: str, argument: Expr, names: Sequence[str], alias: str, place: Place) -> Generator:

@@ -38,7 +38,7 @@ from view_algebra.language.types import BOOLEAN, FLOAT, Type
 from view_algebra.language.walks import as_outer, outer_fields, parts, rewrite, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.order.keys import unique_keys
-from view_algebra.typed.relations.constants import rows_of
+from view_algebra.typed.order.literal_rows import rows_of
 from view_algebra.typed.scopes import Scope, resolved
 
 
