@@ -53,7 +53,7 @@ from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_hidden_or
 from view_algebra.typed.relations.aliases import column_names, naming, with_column_names
 from view_algebra.typed.relations.from_clause import AS_A_SUBQUERY, from_clause, in_parentheses
 from view_algebra.typed.relations.generators import with_generator
-from view_algebra.typed.relations.join_clauses import refuse_texts_that_meet_numbers
+from view_algebra.typed.relations.join_keys import refuse_texts_that_meet_numbers
 from view_algebra.typed.scopes import Outside, Rows, Scope, Sets, resolved
 from view_algebra.typed.set_operations import combined, modified
 from view_algebra.typed.spark_refuses import (

@@ -47,10 +47,11 @@ from view_algebra.typed.relations.aliases import (
     untyped,
     with_column_names,
 )
+from view_algebra.typed.relations.as_of import A_TIME, versions_of
 from view_algebra.typed.relations.constants import elements, join_of, table
 from view_algebra.typed.relations.generators import generated, makes_rows, with_generator
-from view_algebra.typed.relations.join_clauses import A_TIME, common_columns, using_condition, versions_of
 from view_algebra.typed.relations.subqueries import JOINS, semi_join
+from view_algebra.typed.relations.using import common_columns, using_condition
 from view_algebra.typed.scopes import Outside, Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.written.dialect import parsed
