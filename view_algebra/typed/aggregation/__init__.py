@@ -1,6 +1,7 @@
 """Expressions over several rows.
 
-Syntax comes in. Typed calls go out, and edits for `lamina check`:
+Syntax comes in. Typed calls go out, and edits for `lamina check`. A call that depends on the order of its rows gets the
+order of events, or says that it needs the records.
 
 aggregates      aggregates, WITHIN GROUP
 calls           the rules for the arguments of aggregates and time windows
