@@ -24,7 +24,7 @@ from view_algebra.records.duplicates import counted_text, ids_text
 from view_algebra.records.parsing import parse_text
 from view_algebra.records.record import PrimaryKey
 from view_algebra.refusals import HasObstacle, Wrong, refuse_all, span, suggestion
-from view_algebra.typed.order.events import passed_by_table
+from view_algebra.typed.order.events import order_columns_of_table
 from view_algebra.written.clauses import refuse_large, refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import room_for_nesting
@@ -132,7 +132,7 @@ def _with_view(d: ViewDeclaration, declared: Declared, symbols: Symbols) -> Symb
     _refuse_changes(d.select, declared)
     whole = {name: view for name, view in declared.views.items() if "retain" not in view.properties}
     readings = (
-        {**whole, **{t.name: as_view(t, passed_by_table(t.order) if in_log else {}) for t in _tables(declared)}}
+        {**whole, **{t.name: as_view(t, order_columns_of_table(t.order) if in_log else {}) for t in _tables(declared)}}
         for in_log in (False, True)
     )
     try:

@@ -26,7 +26,7 @@ from view_algebra.compile import _compiled, stages
 from view_algebra.compiled import View
 from view_algebra.passes import Placed, Symbols, Written, _cell_tables, as_texts, into_blocks, with_meaning
 from view_algebra.refusals import File, Wrong, span
-from view_algebra.typed.order.events import passed_by_table
+from view_algebra.typed.order.events import order_columns_of_table
 from view_algebra.typed.order.keys import incomplete_orders
 from view_algebra.written.declarations import ViewDeclaration
 from view_algebra.written.dialect import parse, room_for_nesting
@@ -205,7 +205,8 @@ def _records_of(name: str, catalog: Symbols, *, in_order: bool) -> ViewDeclarati
     """The declaration of a table or of a view whose rows are records, down to the streams. Otherwise None."""
     source = catalog.declared.get(name)
     if source is not None:
-        return as_view(source, passed_by_table(source.order) if in_order else {}) if source.kind == "table" else None
+        passed_on = order_columns_of_table(source.order) if in_order else {}
+        return as_view(source, passed_on) if source.kind == "table" else None
     if name not in catalog.placed or "retain" in catalog.placed[name].split.typed.declaration.properties:
         return None
     below = written_out(catalog.placed[name].split.typed.declaration, catalog, in_order=in_order)

@@ -265,7 +265,7 @@ def passed_by(query: Query) -> tuple[str, ...]:
     return (*(names[name] for name in PASSED if name in names), *more)
 
 
-def passed_by_table(order: Sequence[str]) -> dict[str, str]:
+def order_columns_of_table(order: Sequence[str]) -> dict[str, str]:
     """The columns that a table's row passes on: the time and the log position of its newest record."""
     return dict(zip(PASSED, (first_known(order), *EVENT_ORDER[1:]), strict=True))
 
