@@ -46,7 +46,7 @@ from view_algebra.typed.grouping import (
     windows_of,
 )
 from view_algebra.typed.nested_keys import by_scalars, by_texts
-from view_algebra.typed.order.events import is_in_order, passing_on_all, reading_passed, reads_records
+from view_algebra.typed.order.events import is_in_order, reads_records, source_with_order, with_ordered_subqueries
 from view_algebra.typed.order.keys import by_rows
 from view_algebra.typed.order.ties import in_total_order, inherited, limit_of, refuse_windows_in_order, sort_keys
 from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_hidden_order, refuse_outer
@@ -248,7 +248,7 @@ def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
             "explode() does not go with GROUPING SETS",
             "Group in a subquery in FROM, and explode its columns outside.",
         )
-    return exploded_groups(reading_passed(block, scope), generator)
+    return exploded_groups(with_ordered_subqueries(block, scope), generator)
 
 
 def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequence[Output]) -> Expr:
@@ -278,6 +278,6 @@ def _in_total_order(
     """The block with total orders. To break ties, it reads the order of events that a subquery of records passes on."""
     picks = block.limit is not None and scope.rows.in_order is not None and is_of_records(scope.rows.in_order)
     by_row = block.group is None and (picks or any(map(by_rows, windowed(block))))
-    if by_row and (below := passing_on_all(scope)) is not None:
+    if by_row and (below := source_with_order(scope)) is not None:
         block = with_nested(block, lambda nested: below if nested.alias == below.alias else nested)
-    return in_total_order(reading_passed(block, scope), node, scope, grouped, sets)
+    return in_total_order(with_ordered_subqueries(block, scope), node, scope, grouped, sets)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, count
+from itertools import chain
 
 from view_algebra.compiled import changes_name, source_name
 from view_algebra.language.aggregates import BY_EVENT_ORDER, EVENT_ORDER
@@ -50,7 +50,7 @@ from view_algebra.language.walks import (
 from view_algebra.record_columns import LOG_TIME
 from view_algebra.refusals import Wrong
 from view_algebra.typed.names import find
-from view_algebra.typed.order.keys import RowKeys, relation_keys, sorting
+from view_algebra.typed.order.keys import RowKeys, relation_keys, sides_of_union, sorting
 from view_algebra.typed.scopes import Context, Scope
 from view_algebra.written.edits import Edits
 from view_algebra.written.tables import first_known
@@ -83,7 +83,7 @@ def event_order(
     records = scope.rows.records if len(scope.relations) == 1 else None
     if records is not None and (extended := _extended(records, scope.context)) is not None:
         (alias,) = scope.relations
-        return ", ".join(passed_by(extended)), _columns(alias, extended, place)
+        return ", ".join(order_columns(extended)), _columns(alias, extended, place)
     if not scope.streams or (len(scope.relations) != 1 and not reads_changes(scope)):
         if isinstance(scope.rows.relation, Exploded):
             way_out = "Write max(struct(t, x)).x for the last x by t, or min(struct(t, x)).x for the first."
@@ -109,10 +109,10 @@ def _exploded_order(relation: Exploded, values: Sequence[Expr], scope: Scope, pl
         return None
     if isinstance(below, Stream):
         return of_events(below, scope.context)
-    extended = _passed_in(below, scope.context).get(below.alias)
+    extended = _ordered_subqueries(below, scope.context).get(below.alias)
     if extended is None:
         return None
-    texts = tuple(f"{spark_name(below.alias)}.{name}" for name in passed_by(extended))
+    texts = tuple(f"{spark_name(below.alias)}.{name}" for name in order_columns(extended))
     return texts, _columns(below.alias, extended, place)
 
 
@@ -122,19 +122,19 @@ def _join_order(join: Joined, context: Context, place: Place) -> tuple[Relation,
     A side that decides no row is left out: in a join of orders and their users, the users. None if no side has events.
     The subqueries in the join pass on the columns of the order.
     """
-    passed = _passed_in(join, context)
-    relation = _reading(join, passed)
+    subqueries = _ordered_subqueries(join, context)
+    relation = _over_subqueries(join, subqueries)
     sides = [side for side in relations_in(join) if isinstance(side, (Stream, Read, Nested, Constants))]
     orders: list[OrderKeys] = []
     others: list[Field] = []
     keys = relation_keys(relation, context.keys)
-    for side, own in _deciding(sides, keys, lambda side: isinstance(side, Stream) or side.alias in passed):
+    for side, own in _deciding(sides, keys, lambda side: isinstance(side, Stream) or side.alias in subqueries):
         if isinstance(side, Stream):
             orders.append(of_events(side, context))
-        elif side.alias in passed:
-            names = passed_by(passed[side.alias])
+        elif side.alias in subqueries:
+            names = order_columns(subqueries[side.alias])
             texts = tuple(f"{spark_name(side.alias)}.{name}" for name in names)
-            orders.append((texts, _columns(side.alias, passed[side.alias], place)))
+            orders.append((texts, _columns(side.alias, subqueries[side.alias], place)))
         else:
             others += own
     if not orders or any(part.type.nested or part.type.name == "BINARY" for part in others):
@@ -169,17 +169,17 @@ def _deciding(
 
 def _columns(alias: str, query: Query, place: Place) -> tuple[Expr, ...]:
     kinds = dict(query.columns)
-    return tuple(Field(alias, (name,), kinds[name], place=place) for name in passed_by(query))
+    return tuple(Field(alias, (name,), kinds[name], place=place) for name in order_columns(query))
 
 
-def passing_on_all(scope: Scope) -> Nested | None:
+def source_with_order(scope: Scope) -> Nested | None:
     """The subquery that a block reads, passing on the order of events, or None if its rows are in no such order."""
     rows, context = scope.rows, scope.context
     below = None if rows.in_order is None else _extended(rows.in_order, context)
     return replace(rows.relation, query=below) if isinstance(rows.relation, Nested) and below is not None else None
 
 
-def reading_passed(block: Select, scope: Scope) -> Select:
+def with_ordered_subqueries(block: Select, scope: Scope) -> Select:
     """The block. The subqueries in its FROM pass on the order of events, if the block names columns of it."""
     columns = {nested.alias: dict(nested.query.columns) for nested in nested_in(block.relation)}
     expressions = [*expressions_of(block), *(generator.argument for generator in scope.generators)]
@@ -187,21 +187,21 @@ def reading_passed(block: Select, scope: Scope) -> Select:
     lacking = any(field.path[0] not in columns.get(field.relation, field.path) for field in fields)
     if not lacking or block.relation is None:
         return block
-    return replace(block, relation=_reading(block.relation, _passed_in(block.relation, scope.context)))
+    return replace(block, relation=_over_subqueries(block.relation, _ordered_subqueries(block.relation, scope.context)))
 
 
-def _passed_in(relation: Relation, context: Context) -> dict[str, Query]:
+def _ordered_subqueries(relation: Relation, context: Context) -> dict[str, Query]:
     """The subqueries in a FROM whose rows are in the order of events, by alias, passing on that order."""
     ordered = [nested for nested in nested_in(relation) if is_in_order(nested.query, windows=False)]
     return {nested.alias: below for nested in ordered if (below := _extended(nested.query, context)) is not None}
 
 
-def _reading(relation: Relation, passed: Mapping[str, Query]) -> Relation:
-    return over_nested(relation, lambda nested: replace(nested, query=passed.get(nested.alias, nested.query)))
+def _over_subqueries(relation: Relation, subqueries: Mapping[str, Query]) -> Relation:
+    return over_nested(relation, lambda nested: replace(nested, query=subqueries.get(nested.alias, nested.query)))
 
 
 def _extended(query: Query, context: Context) -> Query | None:
-    return passing_on(query, partial(_order_of, context=context), context.edits)
+    return with_order_columns(query, partial(_order_of, context=context), context.edits)
 
 
 def _order_of(relation: Relation, context: Context) -> tuple[Relation, OrderKeys] | None:
@@ -245,7 +245,7 @@ def _ordered(stream: Stream, times: Sequence[str], context: Context) -> OrderKey
     return (text, *(f"{alias}.{name}" for name in EVENT_ORDER[1:])), (time, *where)
 
 
-PASSED = ("kafka_time", "kafka_partition", "kafka_offset")
+ORDER_COLUMNS = ("kafka_time", "kafka_partition", "kafka_offset")
 """The columns passed on. No declared column's name begins like these, and `*` leaves them out."""
 
 _MORE = "kafka_order_"
@@ -258,21 +258,21 @@ EventOrder = Callable[[Relation], tuple[Relation, OrderKeys] | None]
 """A function from a relation to its order of events and the same relation, passing on the columns of that order."""
 
 
-def passed_by(query: Query) -> tuple[str, ...]:
+def order_columns(query: Query) -> tuple[str, ...]:
     """The names of the columns that a subquery passes on, in their sort order."""
     names = {name.lower(): name for name, _ in query.columns}
     more = (name for name, _ in query.columns if name.startswith(_MORE))
-    return (*(names[name] for name in PASSED if name in names), *more)
+    return (*(names[name] for name in ORDER_COLUMNS if name in names), *more)
 
 
 def order_columns_of_table(order: Sequence[str]) -> dict[str, str]:
     """The columns that a table's row passes on: the time and the log position of its newest record."""
-    return dict(zip(PASSED, (first_known(order), *EVENT_ORDER[1:]), strict=True))
+    return dict(zip(ORDER_COLUMNS, (first_known(order), *EVENT_ORDER[1:]), strict=True))
 
 
-def passes_on(query: Query) -> bool:
+def has_order_columns(query: Query) -> bool:
     """True if the query is a table that passes on the log positions of its records."""
-    named = set(PASSED) <= {name for name, _ in query.columns}
+    named = set(ORDER_COLUMNS) <= {name for name, _ in query.columns}
     return named and isinstance(query, Select) and any(map(_is_of_changes, relations_in(query.relation)))
 
 
@@ -286,7 +286,7 @@ def is_in_order(query: Query, *, windows: bool = True) -> bool:
     It is false for GROUP BY and DISTINCT, and unless `windows`, for window functions. A join may still lack an order of
     events.
     """
-    if passes_on(query):
+    if has_order_columns(query):
         return True
     if isinstance(query, Combined):
         plain = query.operator == "UNION ALL" and query.limit is None and query.offset is None
@@ -298,60 +298,71 @@ def is_in_order(query: Query, *, windows: bool = True) -> bool:
     )
 
 
-def passing_on(query: Query, order: EventOrder, edits: Edits) -> Query | None:
+def with_order_columns(query: Query, order: EventOrder, edits: Edits) -> Query | None:
     """A query of ordered rows, extended by their order for Spark too, or None if it cannot be extended."""
     if isinstance(query, Combined):
-        return _united(query, order, edits, count())
-    if passes_on(query):
+        sides = sides_of_union(query)
+        return _united(query, [_numbered(side, str(number), order, edits) for number, side in enumerate(sides)])
+    if has_order_columns(query):
         return query
     names = {output.name.lower() for output in query.outputs}
     if query.syntax is None:
         return None
-    if edits.of(query.syntax).outputs and set(PASSED) <= names:
+    if edits.of(query.syntax).outputs and set(ORDER_COLUMNS) <= names:
         return query
     relation = query.relation
     if isinstance(relation, Nested):
-        below = passing_on(relation.query, order, edits)
+        below = with_order_columns(relation.query, order, edits)
         if below is None:
             return None
-        relation, shown = replace(relation, query=below), passed_by(below)
+        relation, shown = replace(relation, query=below), order_columns(below)
         kinds = dict(below.columns)
-        texts, passed = shown, tuple[Expr, ...](Field(relation.alias, (name,), kinds[name]) for name in shown)
+        texts, columns = shown, tuple[Expr, ...](Field(relation.alias, (name,), kinds[name]) for name in shown)
     else:
         assert isinstance(relation, (Stream, Joined))
         ordered = order(relation)
         if ordered is None:
             return None
-        relation, (texts, passed) = ordered
-    shown = (*PASSED, *(f"{_MORE}{number}" for number in range(len(texts) - len(PASSED))))
+        relation, (texts, columns) = ordered
+    shown = (*ORDER_COLUMNS, *(f"{_MORE}{number}" for number in range(len(texts) - len(ORDER_COLUMNS))))
     own = {output.name.lower(): output.expression for output in query.outputs}
-    if any(name in own and own[name] != e for name, e in zip(shown, passed, strict=True)):
+    if any(name in own and own[name] != e for name, e in zip(shown, columns, strict=True)):
         return None  # the author's own column of this name
-    more = [column for column in zip(shown, texts, passed, strict=True) if column[0] not in own]
+    more = [column for column in zip(shown, texts, columns, strict=True) if column[0] not in own]
     for name, text, _ in more:
         edits.append_output(query.syntax, text, name)
     return replace(query, relation=relation, outputs=(*query.outputs, *(Output(name, e) for name, _, e in more)))
 
 
-def _united(query: Query, order: EventOrder, edits: Edits, sides: Iterator[int]) -> Query | None:
+def _numbered(side: Query, number: str, order: EventOrder, edits: Edits) -> Select | None:
     """A side of a UNION ALL, with its number: records of two streams may share time and offset."""
-    if isinstance(query, Combined):
-        left, right = (_united(side, order, edits, sides) for side in (query.left, query.right))
-        if left is None or right is None or [kind for _, kind in left.columns] != [kind for _, kind in right.columns]:
-            return None
-        if _places(left) != _places(right):  # one side shows them among other columns
-            return None
-        return replace(query, left=left, right=right, columns=left.columns)
-    extended, side = passing_on(query, order, edits), str(next(sides))
-    if not isinstance(extended, Select) or extended.syntax is None or len(passed_by(extended)) != len(PASSED):
+    extended = with_order_columns(side, order, edits)
+    if (
+        not isinstance(extended, Select)
+        or extended.syntax is None
+        or len(order_columns(extended)) != len(ORDER_COLUMNS)
+    ):
         return None
-    edits.append_output(extended.syntax, side, f"{_MORE}0")
-    return replace(extended, outputs=(*extended.outputs, Output(f"{_MORE}0", Constant(side, INT))))
+    edits.append_output(extended.syntax, number, f"{_MORE}0")
+    return replace(extended, outputs=(*extended.outputs, Output(f"{_MORE}0", Constant(number, INT))))
+
+
+def _united(query: Query, sides: Sequence[Query | None]) -> Query | None:
+    """A UNION ALL of these sides, or None if their columns differ."""
+    if not isinstance(query, Combined):
+        return sides[0]
+    middle = len(sides_of_union(query.left))
+    left, right = _united(query.left, sides[:middle]), _united(query.right, sides[middle:])
+    if left is None or right is None or [kind for _, kind in left.columns] != [kind for _, kind in right.columns]:
+        return None
+    if _places(left) != _places(right):  # one side shows them among other columns
+        return None
+    return replace(query, left=left, right=right, columns=left.columns)
 
 
 def _places(query: Query) -> list[int]:
     names = [name for name, _ in query.columns]
-    return [names.index(name) for name in passed_by(query)]
+    return [names.index(name) for name in order_columns(query)]
 
 
 def reads_records(relation: Relation | None) -> bool:

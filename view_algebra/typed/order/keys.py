@@ -80,7 +80,7 @@ def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
     if _is_hopped(query.left) and _is_hopped(query.right):
         return unique_keys(query.left, views)  # both sides have the same windows: in the calendar, and before it
     names = [name for name, _ in query.columns]
-    sides = [renamed(side, names) for side in (*_sides(query.left), *_sides(query.right))]
+    sides = [renamed(side, names) for side in (*sides_of_union(query.left), *sides_of_union(query.right))]
     literals = tuple(tuple(o.expression for o in side.outputs) for side in sides if isinstance(side, Select))
     smallest = [min(unique_keys(side, views), key=lambda key: (len(key), sorted(key)), default=None) for side in sides]
     if len(literals) < len(sides) or None in smallest or len(set(names)) < len(names):
@@ -93,9 +93,10 @@ def _is_hopped(query: Query) -> bool:
     return isinstance(query, Select) and isinstance(query.relation, Hopped)
 
 
-def _sides(query: Query) -> list[Query]:
+def sides_of_union(query: Query) -> list[Query]:
+    """The queries between which a UNION ALL stands, or the query itself."""
     if isinstance(query, Combined) and query.operator == "UNION ALL" and query.limit is None and query.offset is None:
-        return [*_sides(query.left), *_sides(query.right)]
+        return [*sides_of_union(query.left), *sides_of_union(query.right)]
     return [query]
 
 

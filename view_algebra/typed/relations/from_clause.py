@@ -34,7 +34,7 @@ from view_algebra.language.types import BIGINT, CALENDAR, INTERVAL
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.aggregation.calls import refuse_aggregates
 from view_algebra.typed.names import OWN_ALIASES, find
-from view_algebra.typed.order.events import PASSED, is_in_order, passes_on
+from view_algebra.typed.order.events import ORDER_COLUMNS, has_order_columns, is_in_order
 from view_algebra.typed.relations.aliases import (
     alias_of,
     all_of,
@@ -120,8 +120,8 @@ def _named(node: exp.Expr, scope: Scope) -> tuple[Relation, Scope]:
     if relation.alias in scope.relations:
         raise Wrong(span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b.")
     columns = untyped(relation, columns_of(relation, scope.context.streams))
-    if isinstance(relation, Nested) and passes_on(relation.query):  # `*` leaves out undeclared columns
-        columns = tuple(column for column in columns if column[0] not in PASSED)
+    if isinstance(relation, Nested) and has_order_columns(relation.query):  # `*` leaves out undeclared columns
+        columns = tuple(column for column in columns if column[0] not in ORDER_COLUMNS)
     if isinstance(relation, Stream):
         scope = replace(scope, streams={**scope.streams, relation.alias: relation.source})
     return relation, scope.with_relation(relation.alias, columns)
@@ -224,9 +224,9 @@ def _records_of(node: exp.Table, alias: str, names: Sequence[str], scope: Scope)
     """A view over records, replaced by its SELECT. Spark gets the same edit. None if its rows are read."""
     if (declared := scope.context.read_through.get(node.name.lower())) is None:
         return None
-    if any(item.alias == PASSED[0] for item in declared.select.expressions):  # a table that passes on log positions
-        select = declared.select.copy()
-        return _in_place_of(node, select, _records(node, select, scope), [*names, *PASSED] if names else [], scope)
+    if any(item.alias == ORDER_COLUMNS[0] for item in declared.select.expressions):  # a table with log positions
+        select, columns = declared.select.copy(), [*names, *ORDER_COLUMNS] if names else []
+        return _in_place_of(node, select, _records(node, select, scope), columns, scope)
     if changes_name(declared.name) in scope.context.streams:  # a table: its name means its rows to Spark too
         newest = scope.context.query(declared.select.copy(), Outside(scope.context))
         return Nested(with_column_names(newest, names, span(node)) if names else newest, alias, span(node))
