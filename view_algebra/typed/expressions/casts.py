@@ -60,7 +60,7 @@ def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
 
 
 def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:
-    """TRY_CAST, for which alone sqlglot sets `safe`."""
+    """CAST and TRY_CAST: sqlglot parses both as TryCast, and sets `safe` for TRY_CAST alone."""
     cast_, value = cast_to(node, scope), resolved(node.this, scope)
     if node.args.get("safe") and is_untried(value.type, cast_.type):
         what = f"Spark refuses TRY_CAST of {value.type} to {cast_.type}"
