@@ -220,7 +220,7 @@ BY_COUNT = {
     ("sort_array", 1): "sort_array({all}, true)",
     ("split", 2): "split({all}, -1)",
 }
-"""The same per number of arguments: Spark adds those left out."""
+"""The names whose text depends on the number of arguments: Spark adds those left out."""
 
 OTHERWISE = words(
     "array_sort dateadd e from_json from_unixtime log lpad ltrim mask months_between pi positive regexp_instr replace"

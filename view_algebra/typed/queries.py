@@ -144,7 +144,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
 
 
 @dataclass(frozen=True)
-class _Selected:
+class _SelectClause:
     """SELECT, GROUP BY and HAVING of a block.
 
     scope: the block's scope with the names of the outputs
@@ -193,7 +193,7 @@ def _rows(relation: Relation | None) -> Rows:
     )
 
 
-def _select_group_having(node: exp.Select, scope: Scope) -> _Selected:
+def _select_group_having(node: exp.Select, scope: Scope) -> _SelectClause:
     """SELECT, GROUP BY and HAVING, in the order in which SQL gives them meaning."""
     around, group_node = scope.outside.around, node.args.get("group")
     scope = replace(scope, windows=windows_of(node, scope))
@@ -205,10 +205,10 @@ def _select_group_having(node: exp.Select, scope: Scope) -> _Selected:
     having = None if having_node is None else _having(having_node.this, scope.with_outer(around), group or (), outputs)
     if group == () and group_node is not None and group_node.expressions:
         having = both(having, HAS_ROWS)
-    return _Selected(scope, outputs, group, sets, having)
+    return _SelectClause(scope, outputs, group, sets, having)
 
 
-def _completed(block: Select, node: exp.Select, selected: _Selected) -> Select:
+def _completed(block: Select, node: exp.Select, selected: _SelectClause) -> Select:
     """The block with total orders and one block per grouping. Refuses the clauses that cannot be served."""
     scope, sets = selected.scope, selected.sets
     block = _in_inherited_order(block, node, scope)

@@ -52,7 +52,7 @@ from view_algebra.written.clauses import is_list_in_order
 from view_algebra.written.tables import IN_THE_LOG
 
 
-def collected(
+def aggregate_call(
     name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
 ) -> Expr | None:
     """The typed call of an aggregate, or None if the call is not an aggregate. `when` is its FILTER."""

@@ -29,7 +29,7 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
             raise Wrong(span(node), f"LIKE {quantifier} () is empty", "Name at least one pattern.")
         # NOT goes around the whole: for NOT LIKE ANY, one pattern without a match is enough
         word = "or" if isinstance(several, exp.Any) != bool(node.args.get("negate")) else "and"
-        return _all(word, [_like_this(node, pattern, scope) for pattern in patterns], span(node))
+        return _joined(word, [_like_this(node, pattern, scope) for pattern in patterns], span(node))
     value, pattern = (text_of(resolved(side, scope)) for side in (node.this, node.expression))
     for side in (value, pattern):
         if side.type not in (STRING, VOID):
@@ -76,7 +76,7 @@ def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
     return value
 
 
-def _all(word: str, conditions: Sequence[Expr], place: Place) -> Expr:
+def _joined(word: str, conditions: Sequence[Expr], place: Place) -> Expr:
     """Conditions joined by `and` or `or`."""
     return reduce(lambda a, b: Call(word, (a, b), BOOLEAN, place=place), conditions)
 

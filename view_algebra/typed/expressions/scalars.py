@@ -22,7 +22,7 @@ from view_algebra.language.times import CLOCK, TIMED, interval, shifted
 from view_algebra.language.types import BIGINT, BOOLEAN, STRING, TINYINT, VOID
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span
-from view_algebra.typed.aggregation.aggregates import collected, ignoring_nulls, within_group
+from view_algebra.typed.aggregation.aggregates import aggregate_call, ignoring_nulls, within_group
 from view_algebra.typed.aggregation.calls import refuse_aggregates, time_window
 from view_algebra.typed.aggregation.lists import map_from_entries, sorted_list
 from view_algebra.typed.aggregation.over import window_function
@@ -226,7 +226,7 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
         if name == "grouping" and len(keys) != 1:
             raise Wrong(place, not_taken("grouping", len(keys)), "Write grouping(a), or grouping_id().")
         return Call(name, tuple(map(window_key, keys)), TINYINT if name == "grouping" else BIGINT, place=place)
-    aggregate_ = collected(name, node, scope, condition_, filter_)
+    aggregate_ = aggregate_call(name, node, scope, condition_, filter_)
     return _scalar(name, node, scope) if aggregate_ is None else aggregate_
 
 

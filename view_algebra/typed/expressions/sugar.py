@@ -80,8 +80,8 @@ def _nullif(arguments: Arguments, place: Place) -> Expr:
     return Case(((compare("=", value, other, place), Constant(None, value.type)),), value, value.type, place)
 
 
-def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
-    """Arithmetic that is NULL beyond the range of its type. Decimals always behave so, doubles never."""
+def _trying(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
+    """The maker of arithmetic that is NULL beyond the range of its type. Decimals always behave so, doubles never."""
 
     def make(arguments: Arguments, place: Place) -> Expr:
         if all(argument.type.integral for argument in arguments):
@@ -162,9 +162,9 @@ MAKERS: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
     "nullifzero": (1, lambda arguments, place: _nullif([*arguments, number("0", place)], place)),
     "zeroifnull": (1, lambda arguments, place: call("coalesce", [arguments[0], number("0", place)], place)),
     "try_divide": (2, lambda arguments, place: calculate("/", arguments[0], arguments[1], place)),
-    "try_add": (2, _tried("try_add", "+")),
-    "try_subtract": (2, _tried("try_subtract", "-")),
-    "try_multiply": (2, _tried("try_multiply", "*")),
+    "try_add": (2, _trying("try_add", "+")),
+    "try_subtract": (2, _trying("try_subtract", "-")),
+    "try_multiply": (2, _trying("try_multiply", "*")),
     "try_mod": (2, lambda arguments, place: calculate("%", arguments[0], arguments[1], place)),
     "negative": (1, lambda arguments, place: negative(arguments[0], place)),
     "mod": (2, lambda arguments, place: calculate("%", arguments[0], arguments[1], place)),
