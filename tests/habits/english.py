@@ -3,8 +3,8 @@
     python -m tests.habits.english               prints each place in the repository, and fails if there is one
     python -m tests.habits.english lamina dags   prints each place in these files and folders
 
-Docstrings (also the string under a constant or a field), comments, texts of errors, names of values and names in
-templates are read.
+Docstrings (also the string under a constant or a field), comments, other texts, names of values, functions and
+classes, and names in templates are read.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ HABITS = (
         "text",
     ),
     _habit("semicolon", "one idea a sentence", r";", "docstring"),
-    _habit("participle as a name", "say what the thing is", r"\A(found|given|made|told|each|known|said)\Z", "name"),
+    _habit(
+        "participle as a name", "say what the thing is", r"(?i)\A_?(found|given|made|told|each|known|said)\Z", "name"
+    ),
 )
 
 
@@ -154,7 +156,9 @@ def _names(nodes: Sequence[ast.AST]) -> Iterator[Piece]:
                 yield Piece("name", node.lineno, name)
             case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
                 yield Piece("name", node.lineno, name)
-            case ast.MatchStar(name=str() as name) | ast.FunctionDef(name=name):
+            case ast.MatchStar(name=str() as name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield Piece("name", node.lineno, name)
+            case ast.Attribute(attr=name, ctx=ast.Store()):
                 yield Piece("name", node.lineno, name)
 
 

@@ -28,10 +28,10 @@ CREATE VIEW pages TBLPROPERTIES ('fresh_within' = '1 hour') AS SELECT page, coun
 ALTER VIEW pages ADD CONSTRAINT no_home CHECK (page <> 'home') NOT ENFORCED;
 """
 
-Found = dict[tuple[str, ...], float]
+Values = dict[tuple[str, ...], float]
 
 
-def samples(opened: Deployment) -> Found:
+def samples(opened: Deployment) -> Values:
     return {(sample.metric, *sample.labels): sample.value for sample in MetricCollector(opened).samples()}
 
 

@@ -25,18 +25,18 @@ from view_algebra.formats.interface import Answers, Schema, Schemas
 
 
 class LearnedSchemas:
-    """The schemas of a registry, none of them known at first."""
+    """The schemas of a registry, none of them learned at first."""
 
     def __init__(self, schemas: Schemas) -> None:
-        self.has, self.known = schemas, dict[str, Schema | None]()
+        self.has, self.learned = schemas, dict[str, Schema | None]()
 
     def of(self, topic: str) -> Answers:
-        return {0: self.known}
+        return {0: self.learned}
 
     def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
         assert ask_again == 0
-        self.known |= {id: self.has.get(id) for id in ids}
-        return {0: self.known}
+        self.learned |= {id: self.has.get(id) for id in ids}
+        return {0: self.learned}
 
 
 def test_records_of_an_earlier_declaration_are_read_by_the_schemas_they_were_written_with(
@@ -53,7 +53,7 @@ def test_records_of_an_earlier_declaration_are_read_by_the_schemas_they_were_wri
     producer.flush()
     end = brokers.latest(as_json.topic)
     ArchiveRun(log, as_json, brokers).archive(end)
-    assert schemas_of_registry.known == {}
+    assert schemas_of_registry.learned == {}
     sql = f"CREATE TABLE events (id BIGINT) USING kafka OPTIONS (topic '{as_json.topic}', format 'avro');"
     as_avro = compile_catalog({"events.sql": sql}).sources["events"]
     read = log.records_below(as_avro, end).orderBy("kafka_offset").select("id", "kafka_error").collect()
@@ -63,7 +63,7 @@ def test_records_of_an_earlier_declaration_are_read_by_the_schemas_they_were_wri
         "no frame of a schema registry: it begins with the byte 0x6e",
         3,
     ]
-    assert schemas_of_registry.known.keys() == {"7", "8"}
+    assert schemas_of_registry.learned.keys() == {"7", "8"}
 
 
 def test_a_record_removed_by_retention_is_not_reported_as_unreadable(

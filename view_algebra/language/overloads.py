@@ -104,7 +104,7 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
                     _refuse_groups(name, literals, taken[-1].place or place)
                 if name in ("printf", "format_string"):
                     refuse_format(name, taken, place)
-                return Call(name, taken, _given(row, taken, literals), place=place)
+                return Call(name, taken, _result_type(row, taken, literals), place=place)
     if (computed := [*map(computed_literal, arguments)]) != [*arguments]:
         return call(name, computed, place)
     _refuse_literals(name, overloads, arguments)
@@ -112,7 +112,7 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
         why, way_out = UNBOUNDED[name]
         raise Wrong(place, f"{name}() {why}", way_out)
     shown = ", ".join(str(a.type) for a in arguments)
-    wanted = " or ".join(sorted({f"{name}({', '.join(map(_told, row.takes))})" for row in overloads}))
+    wanted = " or ".join(sorted({f"{name}({', '.join(map(_in_words, row.takes))})" for row in overloads}))
     raise Wrong(place, f"{name}({shown}) does not exist", _cast_way_out(name, wanted, arguments))
 
 
@@ -133,10 +133,10 @@ _OF_DAYS = {"date_add": "+", "dateadd": "+", "date_sub": "-"}
 """Functions that take a number of days, with the operator for an INTERVAL instead."""
 
 
-def _told(kind: str) -> str:
+def _in_words(kind: str) -> str:
     """A kind of argument in plain words.
 
-    >>> _told("plain"), _told("common*"), _told("double"), _told("whole?")
+    >>> _in_words("plain"), _in_words("common*"), _in_words("double"), _in_words("whole?")
     ('array without maps', 'value, …', 'double', 'number?')
     """
     single = kind.rstrip("*?")
@@ -317,7 +317,7 @@ def overload(expression: Call) -> Function | None:
     return None
 
 
-def _given(row: Function, arguments: Sequence[Expr], literals: Sequence[str | None]) -> Type:
+def _result_type(row: Function, arguments: Sequence[Expr], literals: Sequence[str | None]) -> Type:
     types = [a.type for a in arguments]
     if isinstance(row.gives, Type):
         kind = row.gives

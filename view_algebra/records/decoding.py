@@ -205,7 +205,7 @@ class ColumnDecoding:
         if kind.name == "STRUCT":
             fields = (f"{spark_text(leaf.path[-1])}, {self._value(leaf, slots)}" for leaf in _fields(outer))
             return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
-        element = _each(outer)
+        element = _element_of(outer)
         if kind.name == "MAP":
             return f"transform_values({value}, (k, {element.value}) -> {self._value(element, None)})"
         return f"transform({value}, {element.value} -> {self._value(element, None)})"
@@ -226,7 +226,7 @@ class ColumnDecoding:
             return []
         if outer.kind.name == "STRUCT":
             return [reason for leaf in _fields(outer) for reason in self._why_nested(leaf)]
-        element = _each(outer)
+        element = _element_of(outer)
         values = f"map_values({outer.value})" if outer.kind.name == "MAP" else outer.value
         why = f"coalesce({', '.join(self._why(element))}, NULL)"
         return [f"get(filter(transform({values}, {element.value} -> {why}), r -> r IS NOT NULL), 0)"]
@@ -319,7 +319,7 @@ class ColumnDecoding:
         """Steps for a number in the unit of its schema or its column, or for a text."""
         named = " ".join(f"WHEN '{name}' THEN {factor}BD" for name, factor in SEMANTIC.items())
         schema_unit = f"CASE f.schema.name {named} END"
-        typed = _step("v name kind wrong schema unit", told=_TOLD)
+        typed = _step("v name kind wrong schema unit", told=_VARIANT_TYPE)
         written = _step(
             "v name kind wrong told",
             text="CASE WHEN f.told = 'STRING' THEN try_variant_get(f.v, '$', 'STRING') END",
@@ -382,7 +382,7 @@ class ColumnDecoding:
         )
         whole_text, part = (f"try_variant_get(f.v, '{path}', 'STRING')" for path in ("$", "$.value"))
         text = f"CASE WHEN f.told = 'OBJECT' THEN {part} ELSE {whole_text} END"
-        typed = _step("v wrong schema scale", told=_TOLD)
+        typed = _step("v wrong schema scale", told=_VARIANT_TYPE)
         field_ = _step("v wrong told", text=text, scale=scale, schema="f.schema", places="f.scale")
         written = _step("v wrong told text scale", written=self._written())
         is_base64 = f"f.text RLIKE {spark_text(BASE64_OF_DECIMAL)} AND length(f.text) % 4 = 0 AND f.scale {_SCALES}"
@@ -430,7 +430,7 @@ class ColumnDecoding:
         if (placeholder := self.encodings.placeholder) is not None:  # some modes do not encode it
             is_it, bytes_ = f"f.text = {spark_text(placeholder)}", "CAST(f.text AS BINARY)"
             read, base64 = (f"CASE WHEN {is_it} THEN {bytes_} ELSE {expression} END" for expression in (read, base64))
-        typed = _step("v wrong schema", told=_TOLD, text="try_variant_get(f.v, '$', 'STRING')")
+        typed = _step("v wrong schema", told=_VARIANT_TYPE, text="try_variant_get(f.v, '$', 'STRING')")
         as_text = "NULL" if stated is None else read
         decoded = f"CASE f.schema.type WHEN 'bytes' THEN {base64} WHEN 'string' THEN {as_text} ELSE {read} END"
         valued = _step("v wrong told", value=f"CASE WHEN f.told = 'STRING' THEN {decoded} END")
@@ -469,13 +469,13 @@ def _fields(outer: _Leaf) -> Sequence[_Leaf]:
     return [_Leaf(f"{outer.value}.{spark_name(name)}", kind, (*outer.path, name)) for name, kind in outer.kind.fields]
 
 
-def _each(outer: _Leaf) -> _Leaf:
+def _element_of(outer: _Leaf) -> _Leaf:
     """An element of a list or a value of a map, as a variable that no enclosing lambda uses."""
     assert outer.kind.element is not None
     return _Leaf(f"v{len(outer.path)}", outer.kind.element, (*outer.path, ""), outer.declared or outer.kind)
 
 
-_TOLD = (
+_VARIANT_TYPE = (
     "CASE WHEN left(schema_of_variant(f.v), 3) IN ('BIG', 'DEC', 'DOU') THEN 'NUMBER'"
     " WHEN startswith(schema_of_variant(f.v), 'OBJECT') THEN 'OBJECT' ELSE schema_of_variant(f.v) END"
 )
