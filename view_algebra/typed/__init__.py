@@ -7,7 +7,8 @@ Syntax trees come in, and the typed queries of `language/expressions.py` go out.
     relations/      FROM, joins, LATERAL, subqueries, rows without records
     outputs         SELECT: its columns and their names
     natural_names   the names that Spark gives to columns without one
-    grouping        GROUP BY: grouping sets, windows of time, sessions
+    grouping        GROUP BY: its keys and grouping sets
+    windows_of_rows hopping windows and sessions without panes
     expressions/    expressions over one row, and their guards
     aggregation/    aggregates, and functions OVER rows
     nested_keys     GROUP BY structs and lists

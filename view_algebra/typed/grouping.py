@@ -1,4 +1,4 @@
-"""GROUP BY: its keys, its grouping sets, and the windows of time among them, hopping windows and sessions.
+"""GROUP BY: its keys, the windows of time among them, and its grouping sets.
 
 A block with several groupings is read as one grouping after the other. `SELECT a, b, grouping(b), sum(x) FROM s
 GROUP BY ROLLUP(a, b)` is
@@ -11,16 +11,6 @@ GROUP BY ROLLUP(a, b)` is
       SELECT NULL, NULL, 1, sum(x) FROM s HAVING count(*) > 0)
 
 and every grouping over a stream merges the cells of (a, b).
-
-Hopping windows and sessions of records are made of panes. Rows of a join, a UNION, a table or groups have no panes:
-each row stands once for every hopping window that it is in, and a session is found by a window function. `SELECT k,
-session_window(t, '5 minutes').start, sum(x) FROM r GROUP BY k, session_window(t, '5 minutes')` is
-
-    SELECT k, session, sum(x) FROM (
-      SELECT *, max(begins) OVER (PARTITION BY k ORDER BY t) AS session FROM (
-        SELECT *, CASE WHEN t <= max(t) OVER (PARTITION BY k ORDER BY t, of the rows before) + INTERVAL 5 MINUTES
-                       THEN NULL ELSE t END AS begins FROM r WHERE t IS NOT NULL))
-    GROUP BY k, session
 """
 
 from __future__ import annotations
@@ -44,35 +34,20 @@ from view_algebra.language.expressions import (
     Generator,
     Keeping,
     Nested,
-    Order,
     Output,
     Select,
-    Subquery,
-    Windowed,
     member,
     ungrouped,
 )
-from view_algebra.language.meeting import compare
-from view_algebra.language.operators import case
 from view_algebra.language.structs import scalars
-from view_algebra.language.time_windows import (
-    SESSION_END,
-    SESSION_START,
-    TIME_WINDOWS,
-    bounds,
-    hops,
-    is_session,
-    window_key,
-)
-from view_algebra.language.types import BIGINT, BOOLEAN, TIMESTAMP, TINYINT, WINDOW, Type
-from view_algebra.language.walks import above_group, columns_under, rewrite, rewritten, union_all, walk
+from view_algebra.language.time_windows import TIME_WINDOWS, bounds, is_session, window_key
+from view_algebra.language.types import BIGINT, BOOLEAN, TINYINT, WINDOW, Type
+from view_algebra.language.walks import above_group, rewritten, union_all, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.aggregation.calls import refuse_aggregates
 from view_algebra.typed.names import meant_by
 from view_algebra.typed.nested_keys import in_spark, is_key, is_list_key, json_of
-from view_algebra.typed.order.events import reads_records
 from view_algebra.typed.order.ties import position
-from view_algebra.typed.relations.generators import with_generator
 from view_algebra.typed.scopes import Scope, Sets, resolved
 from view_algebra.typed.spark_refuses import OVERLAPPING
 
@@ -204,10 +179,10 @@ def sets_of(node: exp.Group, key: Key) -> Sets | None:
         groupings = _sets(clause, key) if clause.expressions else _sets(type(clause)(expressions=plain), key)
     else:
         fixed = _columns(plain, key)
-        groupings = [
+        groupings = tuple(
             tuple(dict.fromkeys([*fixed, *(k for part in parts for k in part)]))
             for parts in product(*(_sets(item, key) for item in lists))
-        ]
+        )
     if len(groupings) > MOST_SETS:
         raise Wrong(span(node), f"there are {len(groupings)} groupings", f"Name up to {MOST_SETS} with GROUPING SETS.")
     return groupings
@@ -231,8 +206,8 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
             chosen = [list(some) for count in range(len(items), -1, -1) for some in combinations(items, count)]
         case _:
             inner = [grouping for item in node.expressions if _nests(item) for grouping in _sets(item, key)]
-            return [*(tuple(item) for item in items), *inner]
-    return [tuple(dict.fromkeys(k for item in some for k in item)) for some in chosen]
+            return (*(tuple(item) for item in items), *inner)
+    return tuple(tuple(dict.fromkeys(k for item in some for k in item)) for some in chosen)
 
 
 def every_key(node: exp.Group, key: Key) -> tuple[Expr, ...]:
@@ -368,78 +343,3 @@ def exploded_groups(block: Select, exploding: Generator) -> Select:
 
 def _is_generated(part: Expr, generator: Generator) -> bool:
     return isinstance(part, Field) and part.relation == generator.alias
-
-
-_ROWS, _BEGINS, _WITH_SESSIONS, _SESSION = "rows", "begins", "in sessions", "session"
-"""Names: the rows, the time of a row that begins a session, the rows with their session, the session's begin."""
-
-_BEFORE = "RANGE BETWEEN UNBOUNDED PRECEDING AND interval '0.000001 seconds' PRECEDING"
-"""The rows of an earlier time. Rows of one time are in one session."""
-
-
-def in_sessions(block: Select) -> Select:
-    """A block that groups rows by their sessions. A block that groups records stays as it is."""
-    sessions = [key for key in block.group or () if is_session(key)]
-    if len(sessions) != 1 or block.relation is None or reads_records(block.relation):
-        return block
-    (session,) = sessions
-    assert isinstance(session, Call)
-    time, gap = session.arguments
-    every = [part for e in (*above_group(block), *(block.group or ())) for part in walk(e)]
-    if not isinstance(gap, Constant) or any(isinstance(part, Subquery) for part in every):
-        return block
-    fields = dict.fromkeys(part for part in every if isinstance(part, Field) and part.relation and not part.outer)
-    names: dict[Expr, str] = {part: f"value {number}" for number, part in enumerate(fields)}
-    within = tuple(key for key in block.group or () if key != session)
-
-    before = Windowed("max", (time,), within, (Order(time, False, True),), _BEFORE, TIMESTAMP)
-    continues = compare("<=", time, Call("window_end", (before, gap), TIMESTAMP), block.place)
-    begins = case([(continues, Constant(None, TIMESTAMP))], time)
-    values = tuple(Output(name, part) for part, name in names.items())
-    rows = Select((*values, Output(_BEGINS, begins)), block.relation, where=block.where, place=block.place)
-
-    row = columns_under(names, _ROWS)
-    keys, order = tuple(rewrite(key, row) for key in within), (Order(rewrite(time, row), False, True),)
-    so_far = Windowed("max", (Field(_ROWS, (_BEGINS,), TIMESTAMP),), keys, order, "", TIMESTAMP)
-    values = tuple(Output(name, Field(_ROWS, (name,), part.type)) for part, name in names.items())
-    with_sessions = Select((*values, Output(_SESSION, so_far)), Nested(rows, _ROWS, block.place), place=block.place)
-
-    column = columns_under(names, _WITH_SESSIONS)
-    last = Aggregate("max", (rewrite(time, column),), None, False, TIMESTAMP)
-
-    def bound(part: Expr) -> Expr | None:
-        if part in (session, Call(SESSION_START, (session,), TIMESTAMP)):
-            return Field(_WITH_SESSIONS, (_SESSION,), TIMESTAMP, place=part.place)
-        if part == Call(SESSION_END, (session,), TIMESTAMP):
-            return Call("window_end", (replace(last, place=part.place), gap), TIMESTAMP, place=part.place)
-        return column(part)
-
-    grouped = rewritten(replace(block, where=None, relation=None), bound)
-    return replace(grouped, relation=Nested(with_sessions, _WITH_SESSIONS, block.place))
-
-
-def in_every_window(block: Select) -> Select:
-    """A relation with each row once per hopping window that holds it, unless a block groups records."""
-    expressions = (*above_group(block), *(block.group or ()))
-    hopping = dict.fromkeys(e for x in expressions for e in walk(x) if isinstance(e, Call) and hops(e))
-    grouped = block.group is not None or block.distinct
-    if not hopping or block.relation is None or (grouped and reads_records(block.relation)):
-        return block
-    window, *more = hopping
-    if more:
-        raise Wrong(more[0].place, "SELECT has two hopping windows of one record", "Select one of them.")
-    starts = Call("hops", window.arguments, Type("ARRAY", element=TIMESTAMP), place=window.place)
-    generator = Generator(starts, (("start", TIMESTAMP),), False, False, _EVERY_WINDOW, window.place)
-
-    def start(expression: Expr) -> Expr | None:
-        return Field(_EVERY_WINDOW, ("start",), TIMESTAMP, place=expression.place) if expression == window else None
-
-    return replace(
-        rewritten(replace(block, where=None), start),
-        relation=with_generator(block.relation, generator),
-        where=block.where,
-    )
-
-
-_EVERY_WINDOW = "every window"
-"""An alias that no author can write."""

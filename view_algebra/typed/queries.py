@@ -35,16 +35,7 @@ from view_algebra.language.walks import (
 )
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.aggregation.calls import in_a_window, refuse_aggregates, refuse_windowed
-from view_algebra.typed.grouping import (
-    HAS_ROWS,
-    exploded_groups,
-    groups_of,
-    in_every_window,
-    in_sessions,
-    key_texts,
-    over_sets,
-    windows_of,
-)
+from view_algebra.typed.grouping import HAS_ROWS, exploded_groups, groups_of, key_texts, over_sets, windows_of
 from view_algebra.typed.nested_keys import by_scalars, by_texts
 from view_algebra.typed.order.events import is_in_order, reads_records, source_with_order, with_ordered_subqueries
 from view_algebra.typed.order.keys import by_rows
@@ -62,6 +53,7 @@ from view_algebra.typed.spark_refuses import (
     spark_refuses,
     spark_refuses_of_groupings,
 )
+from view_algebra.typed.windows_of_rows import in_every_window, in_sessions
 from view_algebra.written.dialect import qualifying, without_qualify
 
 

@@ -201,6 +201,5 @@ class SortKey:
 
 Sorting = tuple[SortKey, ...]
 
-
-Sets = list[tuple[Expr, ...]]
+Sets = tuple[tuple[Expr, ...], ...]
 """The groupings of ROLLUP, CUBE or GROUPING SETS: the keys of each."""
