@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Literal
 
 from sqlglot import exp
@@ -30,7 +29,7 @@ from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, renamed, walk
 from view_algebra.lineage import copied, lineage
-from view_algebra.placement import obstacles, records_needed
+from view_algebra.placement import first_obstacle, records_needed
 from view_algebra.records.parsing import PSEUDO_COLUMNS, TABLE_COLUMNS
 from view_algebra.refusals import HasObstacle, Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
@@ -40,7 +39,7 @@ from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
 from view_algebra.texts.cell_tables import cell_table, fingerprint, indexes, longest_text
 from view_algebra.typed.expressions.scalars import expression
-from view_algebra.typed.order.keys import incomplete_orders, sorting, unique_keys
+from view_algebra.typed.order.keys import sorting, unique_keys
 from view_algebra.typed.queries import query
 from view_algebra.typed.scopes import Columns, Context, Keys, Outside, Scope, Sorting
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
@@ -171,8 +170,7 @@ def _placed_over(written: Written, symbols: Symbols) -> Placed | Obstacle:
     if (missing := next(records_needed(typed.query), None)) is not None:
         return missing
     split = into_blocks(typed)
-    incomplete = incomplete_orders(split.above, symbols.keys)
-    if (obstacle := next(chain(incomplete, obstacles(split.above)), None)) is not None:
+    if (obstacle := first_obstacle(split.above, symbols.keys)) is not None:
         return obstacle
     return Placed(split, *_cell_tables(written.declaration.name, split.leaves, symbols.sources))
 

@@ -1,13 +1,15 @@
 """Placement: the parts of a query that must be computed from records, found before Postgres' texts are written.
 
-The blocks over sources are computed by Spark, record by record. Everything above their cells is computed by Postgres.
-A part above the cells that Postgres does not compute as Spark does is an obstacle. So is an order of events that the
-rows of other views do not give. A view with an obstacle reads the records below those views instead (`passes.placed`).
+The blocks over sources are computed by Spark, record by record. Everything above their cells is computed by Postgres. A
+part above the cells that Postgres does not compute as Spark does is an obstacle. So is an order that leaves ties, or an
+order of events that the rows of other views do not give. A view with an obstacle reads the records below those views
+instead (`passes.placed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import assert_never
 
 from view_algebra.language.above import ARITHMETIC, Obstacle, generator_obstacle, obstacle
@@ -33,6 +35,8 @@ from view_algebra.language.expressions import (
     Windowed,
 )
 from view_algebra.language.walks import above_cells, children, every_expression, walk
+from view_algebra.typed.order.keys import incomplete_orders
+from view_algebra.typed.scopes import Keys
 
 
 def records_needed(query: Query) -> Iterator[Obstacle]:
@@ -41,6 +45,11 @@ def records_needed(query: Query) -> Iterator[Obstacle]:
         for part in walk(expression):
             if isinstance(part, NeedsRecords) and (needed := obstacle(part)) is not None:
                 yield needed
+
+
+def first_obstacle(above: Query, views: Mapping[str, Keys]) -> Obstacle | None:
+    """The first order above the cells that leaves ties, or else the first obstacle to computing a value there."""
+    return next(chain(incomplete_orders(above, views), obstacles(above)), None)
 
 
 def obstacles(query: Query) -> Iterator[Obstacle]:
