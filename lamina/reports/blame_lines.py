@@ -32,7 +32,7 @@ def _tell(output: Output, view: str, history: Blame) -> None:
     if history.known_since is not None:
         output.tell(f"events before {cell(history.known_since)} are not kept, so the list lacks them")
     if not history.events:
-        output.tell("no event has changed it since then")
+        output.tell("no event within that time has changed this row")
     if history.selected is not None:
         selected = "; ".join(_values(row) for row in history.selected) or "no row"
         output.tell(f"{view} differs from its SELECT, which gives: {selected}")

@@ -152,7 +152,7 @@ def _proof(view: ViewState) -> str | None:
 
 def _bad(query: QueryStatus) -> str:
     more = f" ({query.bad_fields:,} more count without a field)" if query.bad_fields else ""
-    return f"{query.quarantined}{more}"
+    return f"{query.quarantined:,}{more}"
 
 
 def _copies(query: QueryStatus) -> str:

@@ -75,7 +75,7 @@ ANSWER_SECONDS = 60.0
 """Seconds without a byte after which a download fails."""
 
 FETCH_SECONDS = 900.0
-"""Seconds for fetching 100 MB. It takes 3 s if Maven Central is near."""
+"""Seconds that a process waits for another one that fetches jars. 100 MB take 3 s near Maven Central."""
 
 
 def jar_files(home: Path, group: str) -> tuple[Path, ...]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from lamina.services import own_processes
 from lamina.services.java import LOG4J2, archive_options
-from lamina.services.own_processes import RunningProcess, comes_up, free_port, spawn, tail
+from lamina.services.own_processes import RunningProcess, comes_up, free_port, no_start, spawn, tail
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 180.0
@@ -99,13 +99,13 @@ def start(
     """Starts the broker over the data in `home`/kafka, on `ports` (clients', controller's) if they are free.
 
     `settings` are broker properties over our own. `jvm_options` replace the options that make the start quick. Raises
-    LaminaError if the broker does not answer within START_SECONDS.
+    LaminaError if the broker ends while it starts, or does not answer within START_SECONDS.
     """
     folder = home / "kafka"
     logs = home / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     logs.mkdir(parents=True, exist_ok=True)
-    evidence = ""
+    what = evidence = ""
     for _ in range(ATTEMPTS):
         port = free_port(ports[0] if ports else None)
         controller_port = free_port(ports[1] if ports else None)
@@ -120,13 +120,14 @@ def start(
         )
         if comes_up(child, partial(answers, port), START_SECONDS):
             return Broker(process, port, controller_port)
+        what = no_start("Kafka", child, START_SECONDS)
         process.stop((signal.SIGTERM, 5.0))
         evidence = tail(output, 4) or tail(logs / "kafka.log", 4)
         if "Address already in use" not in evidence + tail(logs / "kafka.log", 40):
             break
         ports = None
     raise LaminaError(
-        f"Kafka did not start within {START_SECONDS:.0f} seconds",
+        what,
         evidence=evidence,
         way_out=f"The whole log is {logs / 'kafka.log'}. A full disk or too little memory is the usual cause.",
     )

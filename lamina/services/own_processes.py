@@ -23,7 +23,7 @@ import psutil
 from view_algebra.errors import LaminaError
 
 LOCK_SECONDS = 240.0
-"""Seconds that a start waits for another start or stop of the same home, longer than the slowest of them."""
+"""Seconds that a start or stop waits for another one of the same home. A slow start of Kafka takes 180."""
 
 START_TIME_TOLERANCE = 2.0
 """Seconds by which two readings of one process' start time may differ. It is derived from the boot time, which clock
@@ -195,7 +195,7 @@ def locked(path: Path, *, patience: float = LOCK_SECONDS) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise LaminaError(
-                        f"Another process has been starting or stopping the services for {patience:.0f} seconds",
+                        f"Another process has held a lock of Lamina for {patience:.0f} seconds",
                         evidence=f"It holds {path}.",
                         way_out="Wait for it or end it, then try again.",
                     ) from None
@@ -223,6 +223,12 @@ def port_is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def no_start(service: str, child: subprocess.Popen[bytes], seconds: float) -> str:
+    """The reason that a service has not come up: its process ended, or did not answer in time."""
+    ended = child.poll() is not None
+    return f"{service} ended while it started" if ended else f"{service} did not start within {seconds:.0f} seconds"
 
 
 def listening(port: int) -> bool:

@@ -29,7 +29,7 @@ from psycopg2 import sql
 
 from lamina.services import access, own_processes
 from lamina.services.access import let_through
-from lamina.services.own_processes import Owner, RunningProcess, comes_up, free_port, spawn, tail
+from lamina.services.own_processes import Owner, RunningProcess, comes_up, free_port, no_start, spawn, tail
 from serving_layer.postgres import connecting
 from serving_layer.readers.analyst_limits import CONNECTIONS_OF_A_PERSON, superusers_script
 from view_algebra.errors import LaminaError
@@ -79,7 +79,7 @@ TEMPORARY: Mapping[str, str] = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
 }
-"""Settings of a temporary server with few rows. It waits for no disk, and its data are lost if the machine stops."""
+"""Settings of a temporary server with few rows. It waits for no disk, and its data is lost if the machine stops."""
 
 NO_SETTINGS: Mapping[str, str] = {}
 
@@ -127,8 +127,8 @@ def admit(home: Path) -> Owner | None:
 def start(home: Path, *, port: int | None, settings: Mapping[str, str] = NO_SETTINGS) -> Server:
     """Starts the server over the data in `home`/postgres, on `port` if it is free.
 
-    `settings` are settings over our own. Missing data are initialised. Afterwards the database and the roles exist.
-    Raises LaminaError with the end of the server's log.
+    `settings` are settings over our own. A missing data folder is initialized. Afterwards the database and the roles
+    exist. Raises LaminaError with the end of the server's log.
     """
     programs = _programs()
     folder = home / "postgres"
@@ -151,6 +151,7 @@ def start(home: Path, *, port: int | None, settings: Mapping[str, str] = NO_SETT
         if comes_up(child, partial(answers, home, chosen), START_SECONDS):
             _prepare(home, chosen)
             return Server(process, chosen)
+        what = no_start("Postgres", child, START_SECONDS)
         stop(process)
         with log.open("rb") as file:
             file.seek(size)
@@ -159,7 +160,7 @@ def start(home: Path, *, port: int | None, settings: Mapping[str, str] = NO_SETT
             break
         port = None
     raise LaminaError(
-        f"Postgres did not start within {START_SECONDS:.0f} seconds",
+        what,
         evidence=tail(log, 5),
         way_out=f"The whole log is {log}. A full disk or a data folder of another version is the usual cause.",
     )

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from lamina.services import own_processes
-from lamina.services.own_processes import RunningProcess, comes_up, free_port, spawn, tail
+from lamina.services.own_processes import RunningProcess, comes_up, free_port, no_start, spawn, tail
 from view_algebra.errors import LaminaError
 
 WAREHOUSE = "s3://lamina/warehouse"
@@ -52,7 +52,7 @@ class Store:
 def start(home: Path, *, java: Path, jars: tuple[Path, ...]) -> Store:
     """Starts the store over `home`/s3, on its former port if that is free.
 
-    Raises LaminaError if the store does not answer within START_SECONDS.
+    Raises LaminaError if the store ends while it starts, or does not answer within START_SECONDS.
     """
     folder, output = home / "s3", home / "logs" / "s3.out"
     for needed in (folder / "data" / WAREHOUSE.split("/")[2], output.parent):
@@ -67,12 +67,13 @@ def start(home: Path, *, java: Path, jars: tuple[Path, ...]) -> Store:
         process, child = spawn([*command, "--properties", str(properties)], log=output, marker=str(properties))
         if comes_up(child, partial(answers, port), START_SECONDS):
             return Store(process, port, key)
+        what = no_start("The object storage", child, START_SECONDS)
         process.stop()
         if "Address already in use" not in tail(output, 40):
             break
         port = None
     raise LaminaError(
-        f"The object storage did not start within {START_SECONDS:.0f} seconds",
+        what,
         evidence=tail(output, 4),
         way_out=f"The whole log is {output}. A full disk or too little memory is the usual cause.",
     )

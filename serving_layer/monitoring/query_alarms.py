@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select, text
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog.deployed import kinds_of_sources
 from serving_layer.monitoring import delays
-from serving_layer.narration import age, size
+from serving_layer.narration import age, amount, size
 from serving_layer.postgres.bookkeeping import archived, query
 from serving_layer.postgres.states import WriterKind
 from serving_layer.promise import progress, quarantine, rebuilds
@@ -104,11 +104,12 @@ def stands_still(connection: Connection, watched: WatchedQuery) -> str | None:
             " that its brokers run"
         )
     behind = delays.lag(topic.end, watched.reached) if topic else 0
+    records = amount(behind, "record")
     if behind and ages.since_moved > limit:
-        return f"{behind:,} records behind, and none was counted for {age(ages.since_moved)}{_why(connection, state)}"
+        return f"{records} behind, and none was counted for {age(ages.since_moved)}{_why(connection, state)}"
     if behind and ages.backlog and ages.since_shrunk is not None and ages.since_shrunk > limit:
         return (
-            f"{behind:,} records behind, and the backlog has not shrunk for {age(ages.since_shrunk)}: the speed layer"
+            f"{records} behind, and the backlog has not shrunk for {age(ages.since_shrunk)}: the speed layer"
             " is slower than the producers (more cores, fewer views of the source, or"
             f" `lamina rebuild --leap {state.name}`)"
         )

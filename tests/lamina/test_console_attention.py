@@ -66,7 +66,7 @@ SELECT view, generation, generation, 9, 2, '[]' FROM lamina.publication WHERE vi
     ),
     "late source": (
         f"UPDATE lamina.query SET created_at = {AGO} '80 s' WHERE name = 'late'",
-        r"late: 1 records behind, and none was counted for 8\d s: no speed layer runs \( lamina up ,",
+        r"late: 1 record behind, and none was counted for 8\d s: no speed layer runs \( lamina up ,",
     ),
     "mistyped field": (
         "",

@@ -335,7 +335,7 @@ def _key(value: Any) -> str:
         return f"{0.0 if value == 0 else value:.6e}"
     if isinstance(value, Decimal):
         return f"{value:.12f}"
-    if isinstance(value, str) and value[:1] in ("{", "["):  # of Spark; jsonb has a struct's fields in another order
+    if isinstance(value, str) and value[:1] in ("{", "["):  # from Spark: jsonb orders fields differently
         with suppress(ValueError):
             value = json.loads(value)
     return json.dumps(_in_json(value), sort_keys=True) if isinstance(value, (dict, list)) else str(value)

@@ -1,4 +1,4 @@
-"""Merges of single columns, run in Postgres: their order does not matter, and an inverse undoes a merge."""
+"""Merges of single columns, run in Postgres: their order does not matter."""
 
 from __future__ import annotations
 
@@ -46,17 +46,6 @@ def test_the_order_of_merging_does_not_matter(engines: Engines, name: Merge) -> 
         for chosen in itertools.combinations_with_replacement(values, 3):
             results = {str(value(engines, folded(row, kind, *turn))) for turn in itertools.permutations(chosen)}
             assert len(results) == 1, (name, kind, chosen, results)
-
-
-def test_an_inverse_takes_out_what_was_merged_in(engines: Engines) -> None:
-    for name in (name for name, row in MERGES.items() if row.inverse is not None):
-        row, numbers = MERGES[name], [number for number in WHOLE if number != "NULL"]
-        assert row.inverse is not None
-        for before, more in itertools.product(numbers, WHOLE):
-            merged = folded(row, BIGINT, before, more)
-            undone = row.inverse([f"({merged})"], [f"{more}::bigint"], BIGINT, False)
-            assert undone is not None
-            assert value(engines, undone) == value(engines, f"{before}::bigint"), (name, before, more)
 
 
 def test_every_merge_has_a_test_and_reads_all_its_values() -> None:

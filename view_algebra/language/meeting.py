@@ -207,7 +207,7 @@ def refuse_another_day(text: Expr) -> None:
 
 
 _OF_ANOTHER_DAY = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-"""The beginning of such a text."""
+"""The beginning of a text that Spark reads as a time relative to the current day."""
 
 
 def as_time(text: str, kind: Type) -> str | None:

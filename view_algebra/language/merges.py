@@ -31,8 +31,6 @@ class MergeRow:
     above: Postgres' aggregate over cells, or None if it is the aggregate of the same name over plain rows
     noise: Postgres' expression over a cell for the size of the numbers whose rounding may make up the partial, from its
         columns and, for each, the column of the squared deviations from it. None if the partial is of that size
-    inverse: the expression that removes a fresh cell's records from the existing cell, down to the last value, which a
-        separate count detects, or None if the partial does not allow this
     """
 
     name: Merge
@@ -42,7 +40,6 @@ class MergeRow:
     slot_gives: Callable[[str], str] = lambda kind: kind
     above: Callable[[Columns], str] | None = None
     noise: Callable[[Columns, Columns], str] | None = None
-    inverse: Callable[[Columns, Columns, Type, bool], str | None] | None = None
 
 
 # sums
@@ -55,14 +52,6 @@ def _added(cell: Columns, fresh: Columns, kind: Type, counts: bool) -> str:
         return f"{old} + {new}"
     digits = f", {kind.precision - kind.scale}" if kind.name == "DECIMAL" else ""
     return f"coalesce(spark.plus({old}, {new}{digits}), {old}, {new})"
-
-
-def _subtracted(cell: Columns, fresh: Columns, kind: Type, counts: bool) -> str | None:
-    """Subtracts sums of whole numbers, which wrap both ways. Decimal overflow or rounding cannot be undone."""
-    old, new = cell[-1], fresh[-1]
-    if counts:
-        return f"{old} - {new}"
-    return f"coalesce(spark.minus({old}, {new}), {old})" if kind.integral else None
 
 
 def _sum_of_slot(kind: str) -> str:
@@ -179,12 +168,12 @@ _SKEWNESS_SUM = "skewness({x}) * pow(var_pop({x}), 1.5D)"
 _KURTOSIS_SUM = "(kurtosis({x}) + 3D) * pow(var_pop({x}), 2D)"
 
 _ROWS = (
-    MergeRow("sum", spark=lambda value: f"sum({value})", upsert=_added, slot_gives=_sum_of_slot, inverse=_subtracted),
+    MergeRow("sum", spark=lambda value: f"sum({value})", upsert=_added, slot_gives=_sum_of_slot),
     _plain("min", partial(_extreme, "least")),
     _plain("max", partial(_extreme, "greatest")),
     _plain("bit_and", partial(_bits, "&")),
     _plain("bit_or", partial(_bits, "|")),
-    MergeRow("bit_xor", lambda value: f"bit_xor({value})", partial(_bits, "#"), inverse=partial(_bits, "#")),
+    _plain("bit_xor", partial(_bits, "#")),
     _by_order("first", "min_by", "<", ""),
     _by_order("last", "max_by", ">", " DESC"),
     _deviations_row("mean", _mean_in_spark, _noise_of_mean),

@@ -32,7 +32,7 @@ def postgres_name(name: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in Postgres' SQL, always in double quotes, for names that are not columns of views.
+    """A name in Postgres' SQL, always in double quotes.
 
     >>> quoted("user_id"), quoted('a"b')
     ('"user_id"', '"a""b"')

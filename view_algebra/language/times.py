@@ -98,9 +98,8 @@ def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
     """The microseconds of a window's length, written as '1 hour 30 minutes'."""
     text = argument.value if isinstance(argument, Constant) and argument.type in (STRING, INTERVAL) else None
     if text is None:
-        raise Wrong(
-            argument.place or place, "window() takes a length known when it is declared", "Write window(ts, '1 hour')."
-        )
+        what = f"{of}() takes a length known when it is declared"
+        raise Wrong(argument.place or place, what, f"Write {of}(ts, '1 hour').")
     total, pieces = 0, re.findall(r"(-?\d+)\s*([a-z]+)", text.lower().removeprefix("interval").strip())
     for count, unit in pieces:
         factor = MICROSECONDS.get(unit.rstrip("s") if unit.rstrip("s") in MICROSECONDS else unit)
@@ -109,7 +108,7 @@ def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
             raise Wrong(argument.place or place, f"{of}() does not take a {unit}, whose length varies", way_out)
         total += int(count) * factor
     if not pieces or re.sub(r"(-?\d+)\s*([a-z]+)", "", text.lower().removeprefix("interval")).strip():
-        raise Wrong(argument.place or place, f"{text!r} is not a length of time", "Write window(ts, '1 hour').")
+        raise Wrong(argument.place or place, f"{text!r} is not a length of time", f"Write {of}(ts, '1 hour').")
     return total
 
 

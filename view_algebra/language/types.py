@@ -16,7 +16,10 @@ COLLATED = "COLLATE pg_unicode_fast"
 
 @dataclass(frozen=True)
 class Type:
-    """A Spark SQL type. `name` is Spark's word for it. The rest is for DECIMAL and nested types."""
+    """A Spark SQL type, under Spark's name.
+
+    `precision` and `scale` are for DECIMAL, `fields`, `element` and `key` for nested types.
+    """
 
     name: str
     precision: int = 0

@@ -1,1 +1,5 @@
-"""Spark SQL that reads records: parsed into the declared columns, without copies of an event, or quarantined."""
+"""Spark SQL that reads records.
+
+In: a source's declaration. Out: texts that read records into the declared columns, count one copy of each event, and
+give bad records a reason. The promise: no value of a record makes a text fail.
+"""

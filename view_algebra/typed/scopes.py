@@ -92,7 +92,7 @@ class Rows:
 
     relation: the relation in FROM
     where: the condition on its rows
-    above: true if the rows are groups, not records
+    above: true unless each row comes from one record, as for groups, joined rows and rows of views
     records: the subquery of records, if the block reads it alone
     in_order: the same, or a subquery that also computes window functions of records
     """
@@ -170,7 +170,7 @@ class Scope:
 
     @property
     def above(self) -> bool:
-        """True if the block reads groups, not records."""
+        """True unless each row that the block reads comes from one record."""
         return self.rows.above
 
     def with_relation(self, alias: str, columns: Columns) -> Scope:

@@ -39,7 +39,7 @@ from view_algebra.typed.order.events import reads_records
 from view_algebra.typed.relations.generators import with_generator
 
 _ROWS, _BEGINS, _WITH_SESSIONS, _SESSION = "rows", "begins", "in sessions", "session"
-"""Names: the rows, the time of a row that begins a session, the rows with their session, the session's begin."""
+"""Names: the rows, the time of a row that begins a session, the rows with their session, the session's start."""
 
 _BEFORE = "RANGE BETWEEN UNBOUNDED PRECEDING AND interval '0.000001 seconds' PRECEDING"
 """The rows of an earlier time. Rows of one time are in one session."""

@@ -82,7 +82,7 @@ _INDEX = "columns that readers filter by, e.g. `country, placed_at`: each gets a
 SOURCE_PROPERTIES = {
     "event_time": "the column that says when an event happened",
     "newest_by": "which record of a PRIMARY KEY is the newest: the last by `log` (default), by `source` (default of"
-    " `debezium-json`) or by `event_time` ([how](decisions/13-tables.md))",
+    " the Debezium formats) or by `event_time` ([how](decisions/13-tables.md))",
     "epoch": "the unit of numbers in columns of times, since 1970: `s`, `ms`, `us` or `ns` (default: they are bad)",
     "partitions": "how many partitions a topic gets if `lamina apply` creates it (default: 4)",
     "quarantine_bytes": "how many bad records are kept, by size; the oldest go first (default: `1 GB`)",

@@ -31,7 +31,7 @@ from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import parsed, text_of
 
 HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"
-"""The columns for the begin of a version and of the next one. No author sees them, or may declare their names."""
+"""The columns for the start of a version and of the next one. No author sees them, or may declare their names."""
 
 _GEOMETRIES = ("AQEAACDmEAAAAAAA/IPXl8EAAAD8g9eXwQ==", "AQEAACDmEAAADCHn/f9/ZkAYQs77/39WQA==")
 """`wkb` of the placeholders of a geometry and a geography, in base64."""
