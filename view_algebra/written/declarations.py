@@ -31,7 +31,8 @@ from view_algebra.language.types import (
 from view_algebra.record_columns import LOG_TIME, SOURCE_TIME
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.declared_encodings import encodings_of, report_outside_envelope
-from view_algebra.written.dialect import Statement, write_windows_out
+from view_algebra.written.dialect import Statement
+from view_algebra.written.named_windows import write_windows_out
 from view_algebra.written.properties import (
     OF_FIELD,
     OPTIONS,

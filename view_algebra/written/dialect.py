@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -414,71 +414,3 @@ def readable(node: exp.Expr) -> str:
 def parsed(text: str) -> exp.Expr:
     """The syntax tree of an expression in Spark SQL."""
     return parse_one(text, dialect=_DIALECT)
-
-
-def without_qualify(block: exp.Select, names: Sequence[str]) -> exp.Select:
-    """Rewrites QUALIFY, which Spark lacks, as WHERE around a subquery. `names`: the block's column names."""
-    outer = exp.select(*(exp.column(exp.to_identifier(name, quoted=True)) for name in names))
-    outer = outer.from_(qualifying(block).subquery(QUALIFIED)).where(exp.column(QUALIFIED))
-    for clause in _AROUND_QUALIFY:
-        if block.args.get(clause) is not None:
-            outer.set(clause, block.args[clause].copy())
-    return outer
-
-
-def qualifying(block: exp.Select) -> exp.Select:
-    """A block without QUALIFY and the clauses after it, with the condition as a further column."""
-    inner = block.copy()
-    condition = block.args["qualify"].this.copy().transform(unaliased(block))
-    for clause in ("qualify", *_AROUND_QUALIFY):
-        inner.set(clause, None)
-    inner.append("expressions", exp.alias_(condition, QUALIFIED))
-    return inner
-
-
-def unaliased(block: exp.Select) -> Callable[[exp.Expr], exp.Expr]:
-    """Returns the rewriting of an output's name to its expression."""
-    named = {item.alias.lower(): item.this for item in block.expressions if isinstance(item, exp.Alias)}
-
-    def unaliased(node: exp.Expr) -> exp.Expr:
-        simple = isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier)
-        if not simple or node.name.lower() not in named:
-            return node
-        meant = named[node.name.lower()].copy()
-        return exp.Paren(this=meant) if isinstance(meant, (exp.Binary, exp.Unary, exp.Predicate)) else meant
-
-    return unaliased
-
-
-def write_windows_out(tree: exp.Expr) -> None:
-    """Writes the windows of the WINDOW clauses in a declaration into the OVER clauses that name them."""
-    for block in [*tree.find_all(exp.Select)]:
-        _write_windows_out(block)
-
-
-def _write_windows_out(block: exp.Select) -> None:
-    windows = block.args.pop("windows", None) or []
-    named = {window.name.lower(): window for window in windows}
-    if twice := next((w for w in windows if named[w.name.lower()] is not w), None):
-        raise Wrong(span(twice), f"two windows are named {twice.name}", "Give each a name of its own.")
-    for window in block.find_all(exp.Window) if named else ():
-        meant = _named(_named(window, named), named)
-        if meant is not None and not meant.args.get("alias") and meant is not window and window.parent_select is block:
-            window.set("alias", None)
-            for clause in _OF_A_WINDOW:
-                part = meant.args.get(clause)
-                window.set(clause, [key.copy() for key in part] if isinstance(part, list) else part and part.copy())
-
-
-def _named(window: exp.Expr | None, named: Mapping[str, exp.Expr]) -> exp.Expr | None:
-    """The definition of a window: itself if it names no other, the named one, or None if it extends another."""
-    name = None if window is None else window.args.get("alias")
-    if window is None or name is None:
-        return window
-    return None if any(window.args.get(clause) for clause in _OF_A_WINDOW) else named.get(name.name.lower())
-
-
-_OF_A_WINDOW = ("partition_by", "order", "spec")
-
-QUALIFIED = "qualified"
-_AROUND_QUALIFY = ("distinct", "order", "limit", "offset")

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from view_algebra.written.dialect import parsed, text_of, unaliased
+from view_algebra.written.dialect import parsed, text_of
+from view_algebra.written.qualify import unaliased
 
 T = TypeVar("T", bound=exp.Expr)
 
