@@ -55,9 +55,7 @@ def tables_of(query: str) -> set[str]:
         parsed = sqlglot.parse_one(query, read="postgres")
         own = {cte.alias for cte in parsed.find_all(sqlglot.exp.CTE)}
         tables = [table for table in parsed.find_all(sqlglot.exp.Table) if table.db in ("", "analytics")]
-        named = [
-            table.this for table in tables if isinstance(table.this, sqlglot.exp.Identifier)
-        ]  # the others are functions
-        return {identifier.name if identifier.quoted else identifier.name.lower() for identifier in named} - own
+        names = [table.this for table in tables if isinstance(table.this, sqlglot.exp.Identifier)]  # not functions
+        return {name.name if name.quoted else name.name.lower() for name in names} - own
     except (SqlglotError, RecursionError):  # Postgres may understand more
         return set()
