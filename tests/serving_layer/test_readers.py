@@ -246,7 +246,8 @@ def test_a_reader_without_a_free_connection_gets_a_clear_error(world: World, ser
 
 
 def test_invalid_limits_are_refused() -> None:
-    for words in ("statement_timeout", "statement_timeout=soon", "connections=5min", "patience=1s"):
+    other_units = ("connections=5min", "statement_timeout=5GB", "temp_file_limit=3min")
+    for words in ("statement_timeout", "statement_timeout=soon", "patience=1s", *other_units):
         with pytest.raises(LaminaError, match="not a list of limits"):
             Limits.read(words)
 
