@@ -27,7 +27,7 @@ from lamina.commands import (  # noqa: F401 - each adds its own
     running,
     transfers,
 )
-from lamina.commands.command import INTERRUPTED, end_unread, lamina
+from lamina.commands.command import end_interrupted, end_unread, lamina
 
 __all__ = ["interrupt_again_if_lost", "interrupt_engines", "lamina", "main"]
 
@@ -119,7 +119,7 @@ def main() -> None:
     try:
         lamina(standalone_mode=True)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        end_interrupted()
     except BrokenPipeError:
         end_unread()
 

@@ -33,7 +33,6 @@ DIFFERENT = 3
 INTERRUPTED = 130
 """Exit code after Ctrl-C, by the convention of shells."""
 
-
 GREATEST_PORT = 65_535
 """TCP's ports have 16 bits."""
 
@@ -70,7 +69,7 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
                 end_unread()
             except KeyboardInterrupt:
                 output.tell("\ninterrupted")
-                sys.exit(INTERRUPTED)
+                end_interrupted()
             except Exception as error:  # noqa: BLE001 (a bug is raised again)
                 output.error(as_lamina_error(error))
                 sys.exit(1)
@@ -164,6 +163,16 @@ def _stop_at(place: str) -> None:
     """Ends the process at a named place, as kill -9 would. Only crash tests set LAMINA_STOP_AT."""
     if os.environ.get("LAMINA_STOP_AT") == place:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def end_interrupted() -> NoReturn:
+    """Ends a command that Ctrl-C interrupted.
+
+    Python remembers an interrupt that reached it inside an `exec` of text, as `dataclass` has. `python -m lamina` would
+    then die of SIGINT in place of its exit code, so another `exec` makes Python forget it.
+    """
+    exec("")  # noqa: S102
+    sys.exit(INTERRUPTED)
 
 
 def end_unread() -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -147,6 +148,30 @@ def test_ctrl_c_is_not_lost_if_it_arrives_while_python_cannot_raise() -> None:
     assert ran.returncode == -signal.SIGINT
     assert not ran.stdout, "it ends at once"
     assert "Exception ignored" not in ran.stderr
+
+
+INTERRUPTED_INSIDE_EXEC = """
+import sys
+from lamina.cli import main
+from lamina.commands.command import command
+
+@command()
+def defines(output) -> None:
+    exec("raise KeyboardInterrupt")
+
+sys.argv[1:] = ["defines"]
+main()
+"""
+
+
+def test_ctrl_c_ends_with_its_code_even_while_a_dataclass_is_defined(tmp_path: Path) -> None:
+    """Python runs text for each dataclass, and remembers an interrupt in it until it has run another text."""
+    (tmp_path / "program.py").write_text(INTERRUPTED_INSIDE_EXEC)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "program"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (130, "\ninterrupted\n")
 
 
 INTERRUPTED_WHILE_SPARK_STARTS = """
