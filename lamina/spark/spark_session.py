@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,22 +150,27 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
         try:
             gateway = started.result()
         except KeyboardInterrupt:
-            kill()
+            while not started.done():  # the JVM may not exist yet
+                kill()
+                wait([started], timeout=0.1)
             raise
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the session's builder takes no gateway
 
 
 def kill() -> None:
-    """Ends this process's JVM and its Python workers at once, together with their computations."""
-    doomed = []
+    """Ends this process's JVM and its Python workers at once, together with their computations.
+
+    PySpark collects the JVM's exit code. If it were collected here, PySpark would wait for a JVM that is starting for
+    ever.
+    """
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if "pyspark-shell" in child.cmdline():
-                doomed += [child, *child.children(recursive=True)]
-    for process in doomed:
-        with suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(doomed, timeout=1)
+                workers = child.children(recursive=True)
+                for process in (child, *workers):
+                    with suppress(psutil.Error):
+                        process.kill()
+                psutil.wait_procs(workers, timeout=1)
 
 
 def forget() -> None:

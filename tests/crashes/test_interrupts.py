@@ -176,7 +176,11 @@ def test_ctrl_c_ends_with_its_code_even_while_a_dataclass_is_defined(tmp_path: P
 
 INTERRUPTED_WHILE_SPARK_STARTS = """
 import os, signal, sys, threading, time
+import psutil
 from lamina.cli import main
+
+def launches() -> bool:  # PySpark waits for the JVM to come up
+    return any("pyspark-shell" in child.cmdline() for child in psutil.Process().children())
 
 def asks() -> bool:  # asks the JVM for a session, where PySpark would handle Ctrl-C itself
     frame, seen = sys._current_frames()[threading.main_thread().ident], set()
@@ -185,20 +189,21 @@ def asks() -> bool:  # asks the JVM for a session, where PySpark would handle Ct
         frame = frame.f_back
     return {("session.py", "__init__"), ("clientserver.py", "send_command")} <= seen
 
-def interrupt() -> None:
-    while not asks():
+def interrupt(moment) -> None:
+    while not moment():
         time.sleep(0.0005)
     os.kill(os.getpid(), signal.SIGINT)
 
-threading.Thread(target=interrupt, daemon=True).start()
+threading.Thread(target=interrupt, args=[globals()[sys.argv[1]]], daemon=True).start()
 sys.argv[1:] = ["check"]
 main()
 """
 
 
-def test_ctrl_c_while_spark_starts_is_not_an_error(deployed: Deployed, lamina: CommandLine) -> None:
+@pytest.mark.parametrize("moment", ["launches", "asks"])
+def test_ctrl_c_while_spark_starts_is_not_an_error(deployed: Deployed, lamina: CommandLine, moment: str) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
-    process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_STARTS)
+    process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_STARTS, moment)
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
     assert stderr.strip().splitlines()[-1] == "interrupted"
