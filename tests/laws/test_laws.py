@@ -90,7 +90,7 @@ def _calls(row: AggregateFunction, column: str) -> list[str]:
         return [f"percentile_disc(0.3) WITHIN GROUP (ORDER BY {column})"]
     if row.arguments[0] < 2:
         return [f"{row.name}({column})"]
-    if row.over is not None:
+    if row.by_value is not None:
         return [f"{row.name}({column}, 0.3)"]
     texts = [f"{row.name}(x_text, {column})"] if row.accepts(STRING) else []
     return [f"{row.name}({column}, x_int)", *texts]

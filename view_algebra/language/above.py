@@ -196,7 +196,7 @@ def _aggregate_obstacle(call: Aggregate | Windowed) -> Obstacle | None:
         way_out = "Take the row by row_number() OVER (PARTITION BY … ORDER BY …) = 1 in a subquery."
         if row.rows is not None:
             way_out = "Compute it with GROUP BY in a subquery, and join that."
-        elif row.over is not None:
+        elif row.by_value is not None:
             way_out = "Compute it over the records of a source."
         if isinstance(call, Windowed) and call.order:
             way_out = _SO_FAR

@@ -10,14 +10,12 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from typing import Literal as Choice
 
 from view_algebra.compiled import Merge
 from view_algebra.language.expressions import NULL, TRUE, Aggregate, Call, Case, Constant, Expr, Merged, both
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import calculate
-from view_algebra.language.quoting import words
 from view_algebra.language.types import (
     BIGINT,
     BOOLEAN,
@@ -77,40 +75,65 @@ class TypedPartial:
 
 
 @dataclass(frozen=True)
-class AggregateFunction:
-    """One aggregate.
+class ByValue:
+    """An aggregate that needs every value of a group, from a cell for each value.
 
-    accepts: a predicate on argument types
-    arguments: the fewest and the most
-    partials: its partials, from its arguments and its FILTER
-    final: its result over the merged partials, by their names
-    gives: the type of the result
-    above: Postgres' expression over plain rows, for aggregates of aggregates. `@` marks the place of FILTER and OVER.
-        None if the aggregate needs an order, which rows that are not records lack
-    once: a repeated value changes nothing, so DISTINCT does not matter
-    over: for an aggregate that needs every value of a group, Postgres' expression over its values: `{0}` is the value,
-        `{n}` its count, `{1}` the next argument, `{o}` the requested order. `partials` is then empty
+    The expressions are Postgres', over a group's values: `{0}` is the value, `{n}` its count, `{1}` the next argument,
+    `{o}` the requested order.
+
+    over: the expression over the values in cells
     repeated: `over` for values that may be repeated by explode(), if `over` itself has no `{n}`
     sub_key: the key in place of a value, and the expression whose maximum is kept in place of the count
-    rows: for an aggregate over values, Postgres' expression over plain rows
-    synonyms: Spark's other names for it
-    zero: the result without records is 0, not NULL or an empty list
-    deviates: the result may consist of rounding errors alone
-    in_order: it takes the order of events in addition to its own arguments
-    last: for one that chooses a record's value, even NULL: it is the last by its order, not the first
-    adds: it adds its values up, doubles in two sums over plain rows
-    lengths: it also accepts intervals
-    lambdas: Spark computes it with lambdas, which may not contain a subquery
-    exactly: the way out, if it is an estimate
-    counts: it counts records: all of them as `f(*)`, or those with values of any type
-    conditional: it counts the records for which its argument holds, so NULL counts as false
-    additive: the results over disjoint sets of records add up
-    settled: typing settles a result that Spark leaves to the order of rows, in this way
+    rows: the expression over plain rows, or None if there is none
+    """
+
+    over: str
+    repeated: str | None = None
+    sub_key: Callable[[Sequence[Expr]], tuple[Expr, Expr]] | None = None
+    rows: str | None = None
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """The ways to write a call of an aggregate, besides f(x).
+
     parameter: the meaning of its literal arguments. `shares` may also be an array
     within_group: it may be written WITHIN GROUP (ORDER BY x)
     from_the_top: the way out for WITHIN GROUP (ORDER BY x DESC). Empty if a share may count from the top
     whole_partition: OVER takes neither an order nor a frame
     default: the text of its omitted argument in Spark's name of a column
+    """
+
+    parameter: Choice["share", "shares", "separator", "error"] | None = None
+    within_group: bool = False
+    from_the_top: str = ""
+    whole_partition: bool = False
+    default: str = ""
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """One aggregate. It has partials with a final, or it is computed by value.
+
+    arguments: the fewest and the most
+    accepts: a predicate on argument types
+    gives: the type of the result
+    partials: its partials, from its arguments and its FILTER
+    final: its result over the merged partials, by their names
+    by_value: its expressions over a group's values
+    above: Postgres' expression over plain rows, for aggregates of aggregates. `@` marks the place of FILTER and OVER.
+        None if the aggregate needs an order, which rows that are not records lack
+    synonyms: Spark's other names for it
+    syntax: the ways to write it
+    counts: what its result is a number of, so that it is 0 without records: `records` (all of them as `f(*)`, or those
+        with values of any type), `conditions` that hold (so NULL is false), `pairs` or different `values`
+    adds: it adds its values up, doubles in two sums over plain rows
+    additive: the results over disjoint sets of records add up
+    lengths: it also accepts intervals
+    once: a repeated value changes nothing, so DISTINCT does not matter
+    last: for one that chooses a record's value, even NULL: it is the last by its order, not the first
+    settled: typing settles a result that Spark leaves to the order of rows, in this way
+    exactly: the way out, if it is an estimate
     instead: the way out per type that it does not accept, with its name as {0}
     """
 
@@ -118,38 +141,46 @@ class AggregateFunction:
     arguments: tuple[int, int]
     accepts: Callable[[Type], bool]
     gives: Callable[[Sequence[Type]], Type]
-    partials: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]]
-    final: Callable[[Mapping[str, Expr], Type], Expr]
-    above: Callable[[Sequence[Type]], str] | None
-    once: bool = False
-    over: str | None = None
-    repeated: str | None = None
-    sub_key: Callable[[Sequence[Expr]], tuple[Expr, Expr]] | None = None
-    rows: str | None = None
+    partials: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]] = lambda _, __: ()
+    final: Callable[[Mapping[str, Expr], Type], Expr] = lambda _, __: NULL
+    by_value: ByValue | None = None
+    above: Callable[[Sequence[Type]], str] | None = None
     synonyms: tuple[str, ...] = ()
-    zero: bool = False
-    deviates: bool = False
-    in_order: bool = False
-    last: bool | None = None
+    syntax: Syntax = Syntax()
+    counts: Choice["records", "conditions", "pairs", "values"] | None = None
     adds: bool = False
-    lengths: bool = False
-    lambdas: bool = False
-    exactly: str = ""
-    counts: bool = False
-    conditional: bool = False
     additive: bool = False
+    lengths: bool = False
+    once: bool = False
+    last: bool | None = None
     settled: Choice["estimate", "mode", "set", "list"] | None = None
-    parameter: Choice["share", "shares", "separator", "error"] | None = None
-    within_group: bool = False
-    from_the_top: str = ""
-    whole_partition: bool = False
-    default: str = ""
+    exactly: str = ""
     instead: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def collects(self) -> bool:
         """True if the result is a list of the group's values."""
         return self.settled in ("set", "list") and self.gives((DOUBLE,)).name == "ARRAY"
+
+    @property
+    def rows(self) -> str | None:
+        """Postgres' expression over plain rows for an aggregate by value, or None."""
+        return None if self.by_value is None else self.by_value.rows
+
+    @property
+    def in_order(self) -> bool:
+        """True if it takes the order of events in addition to its own arguments."""
+        return self.last is not None or self.settled == "list"
+
+    @property
+    def lambdas(self) -> bool:
+        """True if Spark computes it with lambdas, which may not contain a subquery."""
+        return self.settled in ("estimate", "list")
+
+    def takes(self, arguments: Sequence[Expr], *, star: bool) -> bool:
+        """True for as many arguments as a call may have. Only f(*) has none."""
+        fewest, most = self.arguments
+        return fewest <= len(arguments) <= most and (star or bool(arguments))
 
 
 def only(when: Expr | None, value: Expr) -> Expr:
@@ -258,10 +289,15 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
     )
 
 
-def _boolean_extreme(name: str, extreme: Choice["min", "max"]) -> AggregateFunction:
+def _boolean_extreme(name: str, extreme: Choice["min", "max"], *synonyms: str) -> AggregateFunction:
     """The row of an extreme of booleans: true is greater than false."""
-    instead = {"ARRAY": "Write array_contains(tags, 'x'), or forall(tags, t -> t = 'x')."}
-    return replace(_extreme(extreme), name=name, accepts=lambda kind: kind == BOOLEAN, instead=instead)
+    return replace(
+        _extreme(extreme),
+        name=name,
+        accepts=lambda kind: kind == BOOLEAN,
+        synonyms=synonyms,
+        instead={"ARRAY": "Write array_contains(tags, 'x'), or forall(tags, t -> t = 'x')."},
+    )
 
 
 def _bitwise(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
@@ -290,48 +326,31 @@ def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> Agg
         gives=lambda types: types[0],
         partials=partials,
         final=lambda partials, _: partials[merge],
-        above=None,
         once=True,
-        in_order=True,
         last=merge == "last",
     )
 
 
-def _over_values(
-    name: str,
-    arguments: tuple[int, int],
-    accepts: Callable[[Type], bool],
-    gives: Callable[[Sequence[Type]], Type],
-    over: str,
-    **others: Any,
+def _percentile(
+    name: str, arguments: tuple[int, int], syntax: Syntax, *, between: bool, synonyms: tuple[str, ...] = ()
 ) -> AggregateFunction:
-    """The row of an aggregate that needs all values: a cell for each value of a group."""
+    """The row of a percentile. `between`: it may lie between two values, and OVER computes it too."""
+    share = "0.5" if arguments == (1, 1) else "{1}"
+    nonnull = "FILTER (WHERE {0} IS NOT NULL)"
+    values = f"array_agg({{0}}::double precision ORDER BY {{0}}) {nonnull}, array_agg({{n}} ORDER BY {{0}}) {nonnull}"
+    over = f"spark.{'percentile' if between else 'percentile_disc'}({values}, {share})"
+    over_window = f"spark.percentile(array_agg({{0}}::double precision) {nonnull}@, {share})"
     return AggregateFunction(
         name,
         arguments,
-        accepts=accepts,
-        gives=gives,
-        partials=lambda _, __: (),
-        final=lambda _, __: NULL,
-        above=None,
-        over=over,
-        **others,
+        accepts=lambda kind: kind.numeric,
+        gives=lambda _: DOUBLE,
+        by_value=ByValue(over, rows=over),
+        above=(lambda _: over_window) if between else None,
+        synonyms=synonyms,
+        syntax=syntax,
+        lengths=between,
     )
-
-
-def _percentile(name: str, function: str, arguments: tuple[int, int], **others: Any) -> AggregateFunction:
-    share = "0.5" if arguments == (1, 1) else "{1}"
-    nonnull = "FILTER (WHERE {0} IS NOT NULL)"
-    values = "array_agg({0}::double precision ORDER BY {0}) " + nonnull
-    over = f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {nonnull}, {share})"
-    return _over_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over, **others)
-
-
-def _interpolated(name: str, arguments: tuple[int, int], **others: Any) -> AggregateFunction:
-    """The row of a percentile between two values, which OVER computes too."""
-    share = "0.5" if arguments == (1, 1) else "{1}"
-    above = f"spark.percentile(array_agg({{0}}::double precision) FILTER (WHERE {{0}} IS NOT NULL)@, {share})"
-    return replace(_percentile(name, "percentile", arguments, **others), above=lambda _: above, lengths=True)
 
 
 def _register(arguments: Sequence[Expr]) -> tuple[Expr, Expr]:
@@ -398,7 +417,7 @@ _POWERS: tuple[Choice["third", "fourth"], ...] = ("third", "fourth")
 def _moments(
     name: str,
     final: Callable[[Mapping[str, Expr]], Expr],
-    above: str | None,
+    above: str,
     *,
     of_pairs: bool = False,
     power: int = 2,
@@ -415,8 +434,7 @@ def _moments(
         gives=lambda _: DOUBLE,
         partials=functools.partial(_deviations, power, of_pairs),
         final=lambda partials, _: final(partials),
-        above=None if above is None else lambda _: above,
-        deviates=True,
+        above=lambda _: above,
         synonyms=synonyms,
     )
 
@@ -447,32 +465,15 @@ def _deviations(power: int, of_pairs: bool, arguments: Sequence[Expr], when: Exp
     return (count, x_mean, y_mean, *(comoment(*pair) for pair in every))
 
 
-def _over_pairs(
-    name: str,
-    gives: Callable[[Sequence[Type]], Type],
-    partials: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]],
-    final: Callable[[Mapping[str, Expr], Type], Expr],
-    above: Callable[[Sequence[Type]], str],
-) -> AggregateFunction:
-    """The row of an aggregate over the pairs without NULLs."""
+def _average_of_pairs(name: str, of: int) -> AggregateFunction:
     return AggregateFunction(
         name,
         (2, 2),
         accepts=lambda kind: kind.numeric,
-        gives=gives,
-        partials=partials,
-        final=final,
-        above=above,
-    )
-
-
-def _average_of_pairs(name: str, of: int) -> AggregateFunction:
-    return _over_pairs(
-        name,
-        lambda types: _averaged(types[of]),
-        lambda pair, when: _avg((pair[of],), both(when, not_null(pair))),
-        _avg_final,
-        lambda types: _avg_above((types[of],)).replace("{0}", f"CASE WHEN {_PAIRED} THEN {{{of}}} END"),
+        gives=lambda types: _averaged(types[of]),
+        partials=lambda pair, when: _avg((pair[of],), both(when, not_null(pair))),
+        final=_avg_final,
+        above=lambda types: _avg_above((types[of],)).replace("{0}", f"CASE WHEN {_PAIRED} THEN {{{of}}} END"),
     )
 
 
@@ -639,8 +640,7 @@ _TABLE = (
         partials=_count,
         final=lambda partials, _: partials["count"],
         above=lambda types: "count({0})@" if types else "count(*)@",
-        zero=True,
-        counts=True,
+        counts="records",
         additive=True,
     ),
     AggregateFunction(
@@ -677,106 +677,104 @@ _TABLE = (
         partials=lambda arguments, when: _count((), both(when, arguments[0])),
         final=lambda partials, _: partials["count"],
         above=lambda _: "count(CASE WHEN {0} THEN 1 END)@",
-        zero=True,
-        conditional=True,
+        counts="conditions",
         additive=True,
     ),
-    replace(_boolean_extreme("bool_or", "max"), synonyms=("any", "some")),
-    replace(_boolean_extreme("bool_and", "min"), synonyms=("every",)),
+    _boolean_extreme("bool_or", "max", "any", "some"),
+    _boolean_extreme("bool_and", "min", "every"),
     _bitwise("bit_and"),
     _bitwise("bit_or"),
     _bitwise("bit_xor"),
     _by("min_by", "first"),
     _by("max_by", "last"),
     *_OF_MOMENTS,
-    replace(
-        _over_pairs(
-            "regr_count",
-            lambda _: BIGINT,
-            _count,
-            lambda partials, _: partials["count"],
-            lambda _: f"coalesce({_PAIRS}, 0)",
-        ),
-        zero=True,
+    AggregateFunction(
+        "regr_count",
+        (2, 2),
+        accepts=lambda kind: kind.numeric,
+        gives=lambda _: BIGINT,
+        partials=_count,
+        final=lambda partials, _: partials["count"],
+        above=lambda _: f"coalesce({_PAIRS}, 0)",
+        counts="pairs",
     ),
     _average_of_pairs("regr_avgy", 0),
     _average_of_pairs("regr_avgx", 1),
-    _over_values(
+    AggregateFunction(
         "mode",
         (1, 1),
-        _is_ordered,
-        lambda types: types[0],
-        _MODE,
-        rows="mode() WITHIN GROUP (ORDER BY {0})",
+        accepts=_is_ordered,
+        gives=lambda types: types[0],
+        by_value=ByValue(_MODE, rows="mode() WITHIN GROUP (ORDER BY {0})"),
+        syntax=Syntax(
+            within_group=True,
+            from_the_top="Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n"
+            " DESC, x DESC).",
+        ),
         settled="mode",
-        within_group=True,
-        from_the_top="Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC,"
-        " x DESC).",
         instead=_AS_VALUES,
     ),
-    _over_values(
+    AggregateFunction(
         "approx_count_distinct",
         (1, 2),
-        lambda kind: not kind.nested and not kind.length,
-        lambda _: BIGINT,
-        "spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})",
-        sub_key=_register,
-        zero=True,
-        lambdas=True,
-        exactly="Write count(DISTINCT x), which is exact.",
+        accepts=lambda kind: not kind.nested and not kind.length,
+        gives=lambda _: BIGINT,
+        by_value=ByValue(
+            "spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})",
+            sub_key=_register,
+        ),
+        syntax=Syntax(parameter="error"),
+        counts="values",
         settled="estimate",
-        parameter="error",
+        exactly="Write count(DISTINCT x), which is exact.",
     ),
-    _interpolated("median", (1, 1), whole_partition=True),
-    _interpolated(
-        "percentile", (2, 2), synonyms=("percentile_cont",), parameter="shares", within_group=True, default=", 1"
+    _percentile("median", (1, 1), Syntax(whole_partition=True), between=True),
+    _percentile(
+        "percentile",
+        (2, 2),
+        Syntax(parameter="shares", within_group=True, default=", 1"),
+        between=True,
+        synonyms=("percentile_cont",),
     ),
     _percentile(
         "percentile_disc",
-        "percentile_disc",
         (2, 2),
-        parameter="share",
-        within_group=True,
-        from_the_top="Take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25, of rows with x IS NOT NULL.",
+        Syntax(
+            parameter="share",
+            within_group=True,
+            from_the_top="Take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25, of rows with x IS NOT NULL.",
+        ),
+        between=False,
     ),
-    _over_values(
+    AggregateFunction(
         "collect_set",
         (1, 1),
-        _in_a_set,
-        lambda types: Type("ARRAY", element=types[0]),
-        _LIST,
+        accepts=_in_a_set,
+        gives=lambda types: Type("ARRAY", element=types[0]),
+        by_value=ByValue(_LIST, rows=_LIST.replace("({0}", "(DISTINCT {0}")),
         once=True,
-        rows=_LIST.replace("({0}", "(DISTINCT {0}"),
         settled="set",
         instead=_AS_VALUES,
     ),
-    _over_values(
+    AggregateFunction(
         "collect_list",
         (1, 1),
-        _in_a_list,
-        lambda types: Type("ARRAY", element=types[0]),
-        _LIST,
-        rows=_LIST,
-        repeated=_REPEATED,
+        accepts=_in_a_list,
+        gives=lambda types: Type("ARRAY", element=types[0]),
+        by_value=ByValue(_LIST, rows=_LIST, repeated=_REPEATED),
         synonyms=("array_agg",),
-        in_order=True,
         settled="list",
         instead=_AS_VALUES,
     ),
-    _over_values(
+    AggregateFunction(
         "listagg",
         (1, 2),
-        lambda kind: kind == STRING,
-        lambda _: STRING,
-        _TEXTS,
-        rows=_TEXTS,
+        accepts=lambda kind: kind == STRING,
+        gives=lambda _: STRING,
+        by_value=ByValue(_TEXTS, rows=_TEXTS),
         synonyms=("string_agg",),
-        in_order=True,
-        lambdas=True,
+        syntax=Syntax(parameter="separator", within_group=True, default=", NULL"),
         settled="list",
-        parameter="separator",
-        within_group=True,
-        default=", NULL",
     ),
 )
 
@@ -815,9 +813,6 @@ SYNONYMS = {other: row.name for row in _TABLE for other in row.synonyms}
 ONLY_WITHIN_GROUP = ("percentile_cont", "percentile_disc")
 """Names that Spark reads only with WITHIN GROUP (ORDER BY x)."""
 
-_LATER = words("histogram_numeric approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg")
-"""Some aggregates of Spark that are not served, so that their refusal can suggest another."""
-
 REWRITES = {
     "try_sum": "Write sum(x). On overflow, a sum of whole numbers wraps, and one of decimals is NULL.",
     "try_avg": "Write avg(x).",
@@ -825,10 +820,12 @@ REWRITES = {
     "hll_sketch_agg": "Write approx_count_distinct(x), which gives the estimate itself.",
     "histogram_numeric": "Group by floor(x / 10), and count.",
 }
+"""Aggregates of Spark that are not served, with the way out."""
+
 NO_PARTIAL = "docs/sql.md lists the aggregates that are served."
+"""The way out for an aggregate without a rewrite."""
 
-
-MOMENTS = {name for row in _TABLE if row.deviates for name in (row.name, *row.synonyms)}
+MOMENTS = {name for row in _OF_MOMENTS for name in (row.name, *row.synonyms)}
 """Aggregates of deviations, under all their names."""
 
 BY_EVENT_ORDER = {
@@ -852,7 +849,7 @@ COLLECTED_ONCE = next(row.name for row in _TABLE if row.collects and row.once)
 ADDITIVE = {row.name for row in _TABLE if row.additive}
 """Aggregates whose results over disjoint sets of records add up."""
 
-COUNTS = {row.name for row in _TABLE if row.zero}
+COUNTS = {row.name for row in _TABLE if row.counts}
 """Aggregates that are 0 without records. Other aggregates of scalars are NULL."""
 
 
@@ -863,7 +860,8 @@ def aggregate_named(name: str) -> AggregateFunction | None:
 
 def is_aggregate(name: str) -> bool:
     """True if it is an aggregate in Spark, whether or not it is supported here."""
-    return name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in _LATER
+    served = name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS
+    return served or name in (*REWRITES, "count_min_sketch")
 
 
 def merged(partial: TypedPartial, columns: Mapping[TypedPartial, Expr]) -> Merged:

@@ -143,7 +143,8 @@ class _Finer:
         values = _values(aggregate)
         fields: tuple[Expr, ...] = tuple(map(_field, values, self.values[values]))
         companions = {kept: _field(kept, name) for kept, name in self.companions[values].items()}
-        if AGGREGATES[aggregate.function].over is not None:
+        by_value = AGGREGATES[aggregate.function].by_value
+        if by_value is not None:
             counted, wholes = _times(aggregate), _wholes(aggregate)
             often = ONE if counted is None else companions[counted]
             shown = {
@@ -151,15 +152,14 @@ class _Finer:
             }
             shown |= {value: companions[kept] for value, kept in wholes.items() if value not in shown}
             literals = tuple(a for a in aggregate.arguments[1:] if isinstance(a, Constant))
-            if AGGREGATES[aggregate.function].sub_key is not None:
+            if by_value.sub_key is not None:
                 return OverValues(aggregate.function, shown[values[0]], often, (), literals, aggregate.type)
             value, *more = _filtered(aggregate)
             order = [shown[part] for e in more if not isinstance(e, Constant) for part in scalars(e)]
             here = rebuilt(value, shown.__getitem__)
             if is_struct(value):  # in rows of other branches, its fields are NULL
                 here = only(Call("is not null", (often,), BOOLEAN), here)
-            in_turn = AGGREGATES[aggregate.function].repeated is not None
-            times = often if self.repeats or not in_turn else ONE
+            times = often if self.repeats or by_value.repeated is None else ONE
             return OverValues(aggregate.function, here, times, tuple(order), literals, aggregate.type)
         if len(fields) > 1:
             return replace(aggregate, arguments=(), condition=not_null(fields), distinct=False)
@@ -180,7 +180,7 @@ def most_values(sub_key: Expr) -> int | None:
 
 
 def _is_over_values(aggregate: Aggregate) -> bool:
-    return aggregate.distinct or AGGREGATES[aggregate.function].over is not None
+    return aggregate.distinct or AGGREGATES[aggregate.function].by_value is not None
 
 
 def _companions(aggregate: Aggregate) -> tuple[Aggregate, ...]:
@@ -192,10 +192,11 @@ def _companions(aggregate: Aggregate) -> tuple[Aggregate, ...]:
 def _times(aggregate: Aggregate) -> Aggregate | None:
     """The count of a value, or the aggregate in place of it, if the aggregate needs one."""
     row = AGGREGATES[aggregate.function]
-    if row.sub_key is not None:
-        return _greatest(row.sub_key(_filtered(aggregate))[1])
-    needless = row.once and not is_struct(aggregate.arguments[0])
-    return None if aggregate.distinct or row.over is None or needless else _COUNT
+    if row.by_value is None or aggregate.distinct:
+        return None
+    if row.by_value.sub_key is not None:
+        return _greatest(row.by_value.sub_key(_filtered(aggregate))[1])
+    return None if row.once and not is_struct(aggregate.arguments[0]) else _COUNT
 
 
 def _wholes(aggregate: Aggregate) -> dict[Expr, Aggregate]:
@@ -203,8 +204,8 @@ def _wholes(aggregate: Aggregate) -> dict[Expr, Aggregate]:
 
     A text may be shortened as a key. A list cannot be a key: the order of events identifies it within its group.
     """
-    row = AGGREGATES[aggregate.function]
-    if aggregate.distinct or row.over is None or row.sub_key is not None:
+    by_value = AGGREGATES[aggregate.function].by_value
+    if aggregate.distinct or by_value is None or by_value.sub_key is not None:
         return {}
     parts = _scalars(aggregate)
     lists = {part: Aggregate("min_by", (part, ONE), None, False, part.type) for part in parts if part.type.nested}
@@ -225,10 +226,12 @@ def _or(whole: Expr, key: Expr) -> Expr:
 
 def _values(aggregate: Aggregate) -> tuple[Expr, ...]:
     """The further keys of a finer group: the arguments where FILTER holds, elsewhere NULL, which aggregates ignore."""
-    row, arguments = AGGREGATES[aggregate.function], _filtered(aggregate)
-    if row.sub_key is not None:
-        return (row.sub_key(arguments)[0],)
-    return arguments if row.over is None else tuple(part for part in _scalars(aggregate) if not part.type.nested)
+    by_value, arguments = AGGREGATES[aggregate.function].by_value, _filtered(aggregate)
+    if by_value is None:
+        return arguments
+    if by_value.sub_key is not None:
+        return (by_value.sub_key(arguments)[0],)
+    return tuple(part for part in _scalars(aggregate) if not part.type.nested)
 
 
 def _scalars(aggregate: Aggregate) -> tuple[Expr, ...]:

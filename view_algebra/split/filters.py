@@ -104,7 +104,7 @@ def _as_filter(part: Expr) -> Expr | None:
     if not isinstance(part, Aggregate) or not part.arguments:
         return None
     (value, *more), row = part.arguments, AGGREGATES[part.function]
-    if row.conditional and _asked(value):
+    if row.counts == "conditions" and _asked(value):
         return replace(part, function="count", arguments=(), condition=both(part.condition, value))
     if isinstance(value, Call) and value.function == "if":
         value = Case((value.arguments[:2],), value.arguments[2], value.type)  # type: ignore[arg-type]

@@ -291,8 +291,8 @@ def _with_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
     Larson, "Eager aggregation and lazy aggregation", VLDB 1995).
     """
     aggregates = dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate))
-    # cells hold each value once
-    repeats = any(AGGREGATES[aggregate.function].repeated is not None for aggregate in aggregates)
+    by_value = (AGGREGATES[aggregate.function].by_value for aggregate in aggregates)
+    repeats = any(row is not None and row.repeated is not None for row in by_value)  # cells hold each value once
     if block.group is None or repeats or any(inner.lateral for inner in nested_in(block.relation)):
         return None
     asked = [part for aggregate in aggregates for part in children(aggregate)]

@@ -152,7 +152,7 @@ def _call(node: exp.Anonymous, scope: Scope) -> Printed:
         return None
     distinct = bool(nodes) and isinstance(nodes[0], exp.Distinct)
     arguments = nodes[0].expressions if distinct else nodes
-    omitted = row.default if row is not None and len(arguments) == row.arguments[0] else ""
+    omitted = row.syntax.default if row is not None and len(arguments) == row.arguments[0] else ""
     text = BY_COUNT.get((name, len(arguments))) or SPELLED.get(name, f"{name}({{all}}{omitted})")
     return _filled(text.replace("({all}", "(DISTINCT {all}") if distinct else text, arguments, scope)
 

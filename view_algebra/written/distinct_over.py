@@ -29,9 +29,9 @@ def distinct_over(name: str, node: exp.Anonymous) -> Wrong:
     if window is None or block is None or block.args.get("group") is not None:
         return Wrong(span(node), what, "Group in a subquery in FROM, and use its columns outside.")
     row = AGGREGATES[name]
-    if row.arguments[0] > 1 or (row.over is not None and not row.collects):
+    if row.arguments[0] > 1 or (row.by_value is not None and not row.collects):
         return Wrong(span(node), what, "Group DISTINCT rows in a subquery in FROM, and join its groups.")
-    if row.once and row.over is None:
+    if row.once and row.by_value is None:
         plain = window.copy()
         plain.set("this", exp.Anonymous(this=name, expressions=[value.copy() for value in values]))
         return Wrong(span(node), what, f"Write {readable(plain)}.")

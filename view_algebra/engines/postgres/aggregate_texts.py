@@ -34,9 +34,9 @@ def filter_clause(condition: Expr | None, writer: Writer) -> str:
 
 def of_counted_values(call: OverValues, writer: Writer) -> str:
     """An aggregate over values that cells keep one by one, with their counts."""
-    row = AGGREGATES[call.function]
-    over = row.over if call.times == ONE else row.repeated or row.over
-    assert over is not None
+    by_value = AGGREGATES[call.function].by_value
+    assert by_value is not None
+    over = by_value.over if call.times == ONE else by_value.repeated or by_value.over
     value = _listed(writer.text(call.value, CAST), call)
     texts = {"0": value, "n": writer.text(call.times, CAST)}
     texts["o"] = ", ".join(ordering(Order(e, descending=False, nulls_first=True), writer) for e in call.order) or value

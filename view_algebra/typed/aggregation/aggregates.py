@@ -61,7 +61,7 @@ def aggregate_call(
         scope.edits.put(call_with_filter(node, filter_), listed)
         return resolved(listed, scope)
     row = AGGREGATES.get(name)
-    several = row is not None and row.parameter == "shares" and len(node.expressions) == 2
+    several = row is not None and row.syntax.parameter == "shares" and len(node.expressions) == 2
     if several and is_array(node.expressions[1]):
         return _shares(name, node, scope, when)
     if name == IN_THE_LOG and reads_changes(scope):
@@ -163,7 +163,7 @@ _SETTLED: dict[str, Callable[[Aggregate, _AuthorsCall, Scope], Aggregate]] = {
 
 def _in_a_session(call_: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None, scope: Scope) -> Aggregate:
     """count(DISTINCT …) in a session: Spark would count a value once per piece that it merges into the session."""
-    if not AGGREGATES[call_.function].counts:
+    if AGGREGATES[call_.function].counts != "records":
         way_out = "Leave DISTINCT out, or group by window(ts, …)."
         raise Wrong(call_.place, f"{call_.function}() of a session does not take DISTINCT", way_out)
     texts = [operand(scope, e) for e in node.expressions[0].expressions]
@@ -262,11 +262,11 @@ def within_group(
     row = aggregate_named(call_.name.lower()) if isinstance(call_, exp.Anonymous) else None
     nodes = call_.expressions
     texts = nodes[0].expressions if nodes and isinstance(nodes[0], exp.Distinct) else nodes
-    if row is not None and row.parameter == "separator" and texts:
+    if row is not None and row.syntax.parameter == "separator" and texts:
         return joined_within(call_, keys, scope, when, call_with_filter(node, filter_))
     if not isinstance(call_, exp.Anonymous) or len(keys) != 1:
         raise Wrong(place, "WITHIN GROUP takes one column", "Write WITHIN GROUP (ORDER BY x).")
-    if row is None or not row.within_group:
+    if row is None or not row.syntax.within_group:
         way_out = "It goes with percentile_cont, percentile_disc, mode and listagg."
         raise Wrong(place, f"{call_.name.lower()}() does not take WITHIN GROUP", way_out)
     value, name = keys[0].this, row.name
@@ -275,8 +275,8 @@ def within_group(
     for part, copy in zip((value, *nodes), operands, strict=True):
         scope.edits.adopt(part, copy)
     if keys[0].args.get("desc"):
-        if row.from_the_top:
-            raise Wrong(place, f"{name}() does not take a descending order", row.from_the_top)
+        if row.syntax.from_the_top:
+            raise Wrong(place, f"{name}() does not take a descending order", row.syntax.from_the_top)
         share = Decimal(1) - Decimal(str(getattr(result.arguments[1], "value", 0)))
         result = replace(result, arguments=(result.arguments[0], number(str(share))))
     return result

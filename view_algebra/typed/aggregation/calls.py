@@ -51,29 +51,26 @@ def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -
     if distinct:
         nodes = nodes[0].expressions
     star = len(nodes) == 1 and isinstance(nodes[0], exp.Star)
-    if star and (distinct or not row.counts):
+    if star and (distinct or row.counts != "records"):
         raise Wrong(
             place, f"{name}() does not take {'DISTINCT ' if distinct else ''}*", f"Name the column: {name}(amount)."
         )
     arguments = () if star else tuple(as_number(row, resolved(a, scope)) for a in nodes)
-    fewest, most = row.arguments
-    if not fewest <= len(arguments) <= most or (row.counts and not star and not arguments):
-        raise Wrong(
-            place,
-            not_taken(name, len(arguments)),
-            _USUAL.get(fewest, f"Write {name}(x, y).").format(name),
-        )
+    if not row.takes(arguments, star=star):
+        way_out = _USUAL.get(row.arguments[0], f"Write {name}(x, y).").format(name)
+        raise Wrong(place, not_taken(name, len(arguments)), way_out)
     for argument in arguments:
         _check_argument(row, argument, place, node.name.lower())
     always = len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].value is not None
-    if row.counts and not distinct and always:
+    if row.counts == "records" and not distinct and always:
         arguments = ()
     if distinct and any(argument.type in (VOID, INTERVAL) for argument in arguments):
         raise Wrong(place, f"{name}(DISTINCT …) does not take a constant", "Leave it out, or name a column.")
     if distinct and row.arguments[0] > 1:
         raise Wrong(place, f"{name}(DISTINCT …) does not take pairs", "Take DISTINCT rows in a subquery first.")
-    distinct = distinct and not (row.once or row.sub_key)  # these keep a value once anyway
-    if row.over is not None:
+    by_value = row.by_value
+    distinct = distinct and not (row.once or (by_value and by_value.sub_key))  # these keep a value once anyway
+    if by_value is not None:
         arguments = (arguments[0], *parameters(row, arguments[1:], place))
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
 
@@ -124,10 +121,10 @@ def parameters(row: AggregateFunction, arguments: Sequence[Expr], place: Place) 
         if not isinstance(argument, Constant) or argument.value is None:
             raise Wrong(argument.place or place, f"{name}() takes a literal there", "Write it out.")
     literals = [e for e in arguments if isinstance(e, Constant)]
-    if row.parameter == "separator":
+    if row.syntax.parameter == "separator":
         return tuple(literals) or (Constant("", STRING),)
     shares = [float(e.value or 0) if e.type.numeric else -1 for e in literals]
-    if row.parameter == "error":
+    if row.syntax.parameter == "error":
         if any(e.type.integral or not 0 < share <= GREATEST_ERROR for e, share in zip(literals, shares, strict=True)):
             way_out = f"Write {name}(x, 0.05), or count(DISTINCT x), which is exact."
             raise Wrong(place, f"{name}() does not take a relative error of {literals[0].value}", way_out)

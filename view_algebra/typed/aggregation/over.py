@@ -66,7 +66,7 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if ignores_nulls:
         _refuse_nulls_left_out(name, arguments, place)
     rows = _frame(node, order)
-    of_all = isinstance(node.this, exp.WithinGroup) or (name in AGGREGATES and AGGREGATES[name].whole_partition)
+    of_all = isinstance(node.this, exp.WithinGroup) or (name in AGGREGATES and AGGREGATES[name].syntax.whole_partition)
     refuse_frame(name, rows, order, place, of_all=of_all)
     call = Windowed(name, arguments, partition, order, rows, kind, place, ignores_nulls, node)
     _spell_infinities(call, node, scope)
@@ -106,7 +106,7 @@ def _share_of(node: exp.WithinGroup, place: Place, scope: Scope) -> exp.Expr:
     """percentile_cont(0.9) WITHIN GROUP (ORDER BY x) as percentile(x, 0.9)."""
     key, *more = node.expression.expressions
     name = SYNONYMS.get(node.this.name.lower(), "")
-    if more or key.args.get("desc") or not name or AGGREGATES[name].parameter != "shares":
+    if more or key.args.get("desc") or not name or AGGREGATES[name].syntax.parameter != "shares":
         raise Wrong(place, "OVER follows WITHIN GROUP", "Compute it with GROUP BY in a subquery, and join that.")
     return exp.Anonymous(this=name, expressions=[scope.edits.copy(part) for part in _parts_of(node)])
 
@@ -123,13 +123,12 @@ def _aggregate_over(name: str, node: exp.Anonymous, scope: Scope) -> Aggregate:
         raise distinct_over(name, node)
     star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
     arguments = () if star else tuple(as_number(row, resolved(a, scope)) for a in node.expressions)
-    fewest, most = row.arguments
-    if not fewest <= len(arguments) <= most or (row.counts and not star and not arguments):
+    if not row.takes(arguments, star=star):
         raise Wrong(place, not_taken(name, len(arguments)), "docs/sql.md describes each aggregate.")
-    if row.over is not None:
+    if row.by_value is not None:
         arguments = (*arguments[:1], *parameters(row, arguments[1:], place))
     for argument in arguments:
-        if argument.type.name == "STRUCT" and row.accepts(argument.type) and not row.counts:
+        if argument.type.name == "STRUCT" and row.accepts(argument.type) and row.counts != "records":
             way_out = "Compute it with GROUP BY in a subquery, and join that."
             raise Wrong(argument.place or place, f"{name}() OVER (…) does not take {argument.type}", way_out)
         if not row.accepts(argument.type):

@@ -130,7 +130,7 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
     while isinstance(above, (exp.Paren, exp.And, exp.Or, exp.Not)):
         below, above = above, above.parent
     call = above.name.lower() if isinstance(above, exp.Anonymous) else ""
-    counted = call == "if" or (call in AGGREGATES and AGGREGATES[call].conditional)
+    counted = call == "if" or (call in AGGREGATES and AGGREGATES[call].counts == "conditions")
     decides = above is not None and (
         isinstance(above, (exp.Where, exp.Having, exp.Join))
         or (isinstance(above, exp.If) and above.this is below)
