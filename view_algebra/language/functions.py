@@ -91,7 +91,7 @@ Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
 
 @dataclass(frozen=True)
 class Function:
-    """One overload of a function.
+    """One overload of a function, under one of its names.
 
     takes: a kind per argument, from KINDS or a type's name in lower case. A last kind that ends in `*` repeats any
         number of times. One that ends in `?` may be missing
@@ -144,6 +144,7 @@ def _entries(types: Sequence[Type], _: Sequence[str | None]) -> Type:
 
 _BYTES = "Postgres changes the case of some letters differently"
 _PATTERNS = "Postgres and Java match this regular expression differently"
+_ZONES = "the engines may know different time zone rules"
 _TEXT_TO_TIME = "Postgres reads other texts as times than Spark does"
 _NESTED = "to Postgres nested values are JSON, which has no such function"
 _HASH = "Postgres has no such function"
@@ -171,7 +172,7 @@ _AT_A_PATH = r"CASE WHEN NOT {1} RLIKE '\\[0*[1-9][0-9]{{18}}' THEN get_json_obj
 
 
 def _f(
-    name: str,
+    names: str,
     takes: str,
     gives: Gives,
     above: str | None = None,
@@ -179,16 +180,29 @@ def _f(
     below: str | None = None,
     *,
     above_only: bool = False,
-) -> Function:
+) -> list[Function]:
+    """The rows of an overload, one for each of its names, which `{name}` stands for in the templates."""
     why = why or ("" if above else "Postgres has no function that agrees")
-    return Function(name, tuple(takes.split()), gives, above, why, below, above_only)
+    kinds = tuple(takes.split())
+    return [
+        Function(
+            name,
+            kinds,
+            gives,
+            above and above.replace("{name}", name),
+            why,
+            below and below.replace("{name}", name),
+            above_only,
+        )
+        for name in names.split()
+    ]
 
 
-def _since_1970(name: str, per_second: int) -> str:
+def _since_1970(per_second: int) -> str:
     """Spark SQL of the time of a number since 1970, or NULL outside of the years 1 to 9999, except for infinities."""
     first, end = -62_135_596_800 * per_second, 253_402_300_800 * per_second
     infinities = _infinities(per_second, "L", "TIMESTAMP '0000-12-31 00:00:00'", "TIMESTAMP '10000-01-01 00:00:00'")
-    return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {name}({{0}}){infinities} END"
+    return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {{name}}({{0}}){infinities} END"
 
 
 _ENDLESS_MICROS = {"before": 9223372036832400000, "after": 9223372036825200000}
@@ -206,19 +220,19 @@ def _infinities(per_second: int, suffix: str, before: str, after: str) -> str:
     return f" WHEN {{0}} IN ({written['after']}) THEN {after} WHEN {{0}} IN ({written['before']}) THEN {before}"
 
 
-def _sequence(takes: str, of: Type) -> Function:
+def _sequence(takes: str, of: Type) -> list[Function]:
     """The row of sequence() for bounds that a record may decide."""
     arguments, below = ("{0}, {1}, {2}", _STEPS) if takes.endswith("nonzero") else ("{0}, {1}", _NUMBERS)
     return _f("sequence", takes, _array_of(of), f"spark.sequence({arguments})", below=below, above_only=True)
 
 
-def _of_lists(name: str, others: str, gives: Gives, above: str) -> list[Function]:
+def _of_lists(name: str, others: str, gives: Gives, above: str) -> list[list[Function]]:
     """The rows of a function of lists, for values that are equal if their JSON is. Spark's maps are never equal."""
     kind = "array" if name in ("array_append", "array_prepend", "array_compact") else "comparable"
     return [_f(name, f"plain {others}", gives, above), _f(name, f"{kind} {others}", gives, why=_NESTED)]
 
 
-def _sorting(kind: str, upwards: str) -> list[Function]:
+def _sorting(kind: str, upwards: str) -> list[list[Function]]:
     """The rows of a function that sorts a list, with NULLs at its end or beginning."""
     nulls_first = f"{upwards}({{0}}, nulls_first => true)"
     return [
@@ -235,16 +249,16 @@ def _sorting(kind: str, upwards: str) -> list[Function]:
     ]
 
 
-def _time_field(name: str, expression: str) -> list[Function]:
-    """The rows of a field of a time, in UTC, for the three types of time."""
+def _time_field(names: str, expression: str) -> list[list[Function]]:
+    """The rows of fields of a time, in UTC, for the three types of time."""
     return [
-        _f(name, "date", INT, expression.replace("@", "{0}::timestamp")),
-        _f(name, "timestamp_ntz", INT, expression.replace("@", "{0}")),
-        _f(name, "timestamp", INT, expression.replace("@", "{0} AT TIME ZONE 'UTC'")),
+        _f(names, "date", INT, expression.replace("@", "{0}::timestamp")),
+        _f(names, "timestamp_ntz", INT, expression.replace("@", "{0}")),
+        _f(names, "timestamp", INT, expression.replace("@", "{0} AT TIME ZONE 'UTC'")),
     ]
 
 
-def _rounding(name: str, of_decimals: str, of_doubles: str) -> list[Function]:
+def _rounding(name: str, of_decimals: str, of_doubles: str) -> list[list[Function]]:
     """The rows of rounding to places after the point, or before it if negative, by Postgres' functions."""
     return [
         _f(name, "integral natural?", "first", "{0}"),
@@ -259,7 +273,7 @@ def _rounding(name: str, of_decimals: str, of_doubles: str) -> list[Function]:
     ]
 
 
-def _tried(name: str, operator: str) -> list[Function]:
+def _tried(name: str, operator: str) -> list[list[Function]]:
     """The rows of arithmetic on whole numbers that is NULL beyond their type."""
     return [
         _f(
@@ -269,21 +283,6 @@ def _tried(name: str, operator: str) -> list[Function]:
             f"spark.within({{0}}::numeric {operator} {{1}}, {2 ** BITS[kind.name]}::numeric)::{kind.postgres}",
         )
         for kind in (TINYINT, SMALLINT, INT, BIGINT)
-    ]
-
-
-def _below(names: str, takes: str, gives: Gives, why: str = "") -> list[Function]:
-    """The rows of functions that only work below the aggregation."""
-    return [_f(name, takes, gives, why=why) for name in names.split()]
-
-
-def _in_a_zone(name: str) -> list[Function]:
-    """The rows of a time shifted by a zone, or NULL for an unknown zone in a record, at which Spark raises."""
-    why = "the engines may know different time zone rules"
-    tried = f"try_add({name}({{0}}, {{1}}), INTERVAL 0 SECONDS)"
-    return [
-        _f(name, "timestamp zone", TIMESTAMP, why=why),
-        _f(name, "timestamp computed", TIMESTAMP, why=why, below=tried),
     ]
 
 
@@ -308,13 +307,11 @@ _DAYS_APART = "({0} AT TIME ZONE 'UTC')::date - ({1} AT TIME ZONE 'UTC')::date"
 
 _CONDITIONAL = [
     _f("coalesce", "common common*", "common", "coalesce({all})"),
-    _f("nvl", "common common", "common", "coalesce({all})"),
-    _f("ifnull", "common common", "common", "coalesce({all})"),
+    _f("nvl ifnull", "common common", "common", "coalesce({all})"),
     _f("nullif", "common common", "first", "nullif({0}, {1})"),
     _f("nvl2", "any common common", lambda t, _: t[1], "CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END"),
     _f("if", "boolean common common", lambda t, _: t[1], "CASE WHEN {0} THEN {1} ELSE {2} END"),
-    _f("greatest", "ordered ordered ordered*", "common", "greatest({all})"),
-    _f("least", "ordered ordered ordered*", "common", "least({all})"),
+    _f("greatest least", "ordered ordered ordered*", "common", "{name}({all})"),
     _f("isnull", "any", BOOLEAN, "{0} IS NULL"),
     _f("isnotnull", "any", BOOLEAN, "{0} IS NOT NULL"),
     _f("isnan", "double", BOOLEAN, "coalesce({0} = 'NaN'::double precision, false)"),
@@ -331,25 +328,19 @@ _MATH = [
     _f("abs", "float", FLOAT),
     _f("abs", "double", DOUBLE, "abs({0})"),
     _f("positive", "numeric", "first", "{0}"),
-    _f("sign", "double", DOUBLE, "spark.sign({0})"),
-    _f("signum", "double", DOUBLE, "spark.sign({0})"),
-    _f("floor", "integral", BIGINT, "{0}::bigint"),
+    _f("sign signum", "double", DOUBLE, "spark.sign({0})"),
+    _f("floor ceil ceiling", "integral", BIGINT, "{0}::bigint"),
     _f("floor", "decimal", _whole, "floor({0})"),
     _f("floor", "double", BIGINT, "spark.to_bigint(floor({0}))"),
-    _f("ceil", "integral", BIGINT, "{0}::bigint"),
-    _f("ceil", "decimal", _whole, "ceil({0})"),
-    _f("ceil", "double", BIGINT, "spark.to_bigint(ceil({0}))"),
-    _f("ceiling", "integral", BIGINT, "{0}::bigint"),
-    _f("ceiling", "decimal", _whole, "ceil({0})"),
-    _f("ceiling", "double", BIGINT, "spark.to_bigint(ceil({0}))"),
-    *(_f(name, "decimal whole", _rounded) for name in ("floor", "ceil", "ceiling")),
+    _f("ceil ceiling", "decimal", _whole, "ceil({0})"),
+    _f("ceil ceiling", "double", BIGINT, "spark.to_bigint(ceil({0}))"),
+    _f("floor ceil ceiling", "decimal whole", _rounded),
     *_rounding("round", "round", "spark.round"),
     *_rounding("bround", "spark.bround", "spark.bround"),
     _f("rint", "double", DOUBLE, "round({0}::double precision)"),
-    _f("sqrt", "double", DOUBLE, "spark.sqrt({0})"),
-    _f("exp", "double", DOUBLE, "spark.exp({0})"),
-    _f("ln", "double", DOUBLE, "spark.ln({0})"),
-    _f("log", "double", DOUBLE, "spark.ln({0})"),
+    _f("sqrt exp log10 sin cos tan asin acos", "double", DOUBLE, "spark.{name}({0})"),
+    _f("sinh cosh tanh atan cbrt", "double", DOUBLE, "{name}({0})"),
+    _f("ln log", "double", DOUBLE, "spark.ln({0})"),
     _f(
         "log",
         "double double",
@@ -357,26 +348,14 @@ _MATH = [
         "CASE WHEN spark.ln({0}) = 0 THEN spark.ln({1}) * 'Infinity'::double precision"
         " ELSE spark.ln({1}) / spark.ln({0}) END",
     ),
-    _f("log10", "double", DOUBLE, "spark.log10({0})"),
     _f("log2", "double", DOUBLE, "spark.ln({0}) / ln(2::double precision)"),
-    _f("sinh", "double", DOUBLE, "sinh({0})"),
-    _f("cosh", "double", DOUBLE, "cosh({0})"),
-    _f("tanh", "double", DOUBLE, "tanh({0})"),
     _f("sec", "double", DOUBLE, "1 / spark.cos({0})"),
     _f("csc", "double", DOUBLE, "spark.inverse(spark.sin({0}))"),
     _f("cot", "double", DOUBLE, "spark.inverse(spark.tan({0}))"),
-    *_below("log1p expm1 asinh acosh atanh", "double", DOUBLE),
+    _f("log1p expm1 asinh acosh atanh", "double", DOUBLE),
     _f("hypot", "double double", DOUBLE, "spark.hypot({0}, {1})"),
-    _f("pow", "double double", DOUBLE, "spark.power({0}, {1})"),
-    _f("power", "double double", DOUBLE, "spark.power({0}, {1})"),
-    _f("cbrt", "double", DOUBLE, "cbrt({0})"),
+    _f("pow power", "double double", DOUBLE, "spark.power({0}, {1})"),
     _f("factorial", "int", BIGINT, "CASE WHEN {0} BETWEEN 0 AND 20 THEN factorial({0}::bigint)::bigint END"),
-    _f("sin", "double", DOUBLE, "spark.sin({0})"),
-    _f("cos", "double", DOUBLE, "spark.cos({0})"),
-    _f("tan", "double", DOUBLE, "spark.tan({0})"),
-    _f("asin", "double", DOUBLE, "spark.asin({0})"),
-    _f("acos", "double", DOUBLE, "spark.acos({0})"),
-    _f("atan", "double", DOUBLE, "atan({0})"),
     _f("atan2", "double double", DOUBLE, "atan2({0}, {1})"),
     _f("radians", "double", DOUBLE, "spark.times({0}, pi() / 180)"),
     _f("degrees", "double", DOUBLE, "spark.times({0}, 180 / pi())"),
@@ -406,17 +385,11 @@ _TEXT = [
     _f("concat_ws", "string text text*", STRING, "concat_ws({0}, {rest})"),
     _f("concat_ws", "literal printed", STRING, "coalesce(spark.array_join({1}, {0}), '')"),
     _f("concat_ws", "string texts texts*", STRING, why=_NESTED),
-    _f("lower", "string", STRING, "spark.lower({0})"),
-    _f("lcase", "string", STRING, "spark.lower({0})"),
-    _f("upper", "string", STRING, "spark.upper({0})"),
-    _f("ucase", "string", STRING, "spark.upper({0})"),
+    _f("lower lcase", "string", STRING, "spark.lower({0})"),
+    _f("upper ucase", "string", STRING, "spark.upper({0})"),
     _f("initcap", "string", STRING, why=_BYTES),
-    _f("length", "string", INT, "length({0})"),
-    _f("len", "string", INT, "length({0})"),
-    _f("char_length", "string", INT, "length({0})"),
-    _f("character_length", "string", INT, "length({0})"),
-    _f("octet_length", "string", INT, "octet_length({0})"),
-    _f("bit_length", "string", INT, "bit_length({0})"),
+    _f("length len char_length character_length", "string", INT, "length({0})"),
+    _f("octet_length bit_length", "string", INT, "{name}({0})"),
     _f("substring", "string positive", STRING, "substring({0} FROM {1})"),
     _f("substring", "string positive natural", STRING, "substring({0} FROM {1} FOR {2})"),
     _f("substring", "string natural", STRING, "substring({0} FROM greatest({1}, 1))"),
@@ -428,25 +401,18 @@ _TEXT = [
         STRING,
         why="a position that is negative or not a literal counts differently in Postgres",
     ),
-    _f("left", "string natural", STRING, "left({0}, {1})"),
-    _f("left", "string int", STRING, why="a length that is not a literal counts differently in Postgres"),
-    _f("right", "string natural", STRING, "right({0}, {1})"),
-    _f("right", "string int", STRING, why="a length that is not a literal counts differently in Postgres"),
+    _f("left right", "string natural", STRING, "{name}({0}, {1})"),
+    _f("left right", "string int", STRING, why="a length that is not a literal counts differently in Postgres"),
     _f("trim", "string", STRING, "btrim({0})"),
     _f("trim", "string string", STRING, "btrim({1}, {0})"),
     _f("btrim", "string string", STRING, "btrim({0}, {1})"),
-    _f("ltrim", "string string", STRING, "ltrim({1}, {0})"),
-    _f("rtrim", "string string", STRING, "rtrim({1}, {0})"),
-    _f("btrim", "string", STRING, "btrim({0})"),
-    _f("ltrim", "string", STRING, "ltrim({0})"),
-    _f("rtrim", "string", STRING, "rtrim({0})"),
+    _f("ltrim rtrim", "string string", STRING, "{name}({1}, {0})"),
+    _f("btrim ltrim rtrim", "string", STRING, "{name}({0})"),
     _f("replace", "string string string?", STRING, "replace({0}, {1}, {2:''})"),
     _f("reverse", "string", STRING, "reverse({0})"),
     _f("repeat", "string natural", STRING, "repeat({0}, {1})"),
-    _f("lpad", "string natural string", STRING, "lpad({0}, {1}, {2})"),
-    _f("rpad", "string natural string", STRING, "rpad({0}, {1}, {2})"),
-    _f("lpad", "string natural", STRING, "lpad({0}, {1})"),
-    _f("rpad", "string natural", STRING, "rpad({0}, {1})"),
+    _f("lpad rpad", "string natural string", STRING, "{name}({0}, {1}, {2})"),
+    _f("lpad rpad", "string natural", STRING, "{name}({0}, {1})"),
     _f("overlay", "string string positive", STRING, "overlay({0} PLACING {1} FROM {2})"),
     _f("overlay", "string string positive natural", STRING, "overlay({0} PLACING {1} FROM {2} FOR {3})"),
     _f("overlay", "string string int int?", STRING, why="a position that is not a literal differs in Postgres"),
@@ -454,15 +420,14 @@ _TEXT = [
     _f("format_number", "decimal whole", STRING, "spark.format_number({0}, {1})"),
     _f("format_number", "double whole", STRING),
     _f("instr", "string string", INT, "strpos({0}, {1})"),
-    _f("locate", "string string", INT, "strpos({1}, {0})"),
-    _f("position", "string string", INT, "strpos({1}, {0})"),
+    _f("locate position", "string string", INT, "strpos({1}, {0})"),
     _f("startswith", "string string", BOOLEAN, "starts_with({0}, {1})"),
     _f("endswith", "string string", BOOLEAN, "right({0}, length({1})) = {1}", ""),
     _f("contains", "string string", BOOLEAN, "strpos({0}, {1}) > 0"),
     _f("translate", "string string string", STRING, why="Postgres pairs the characters differently"),
     _f("ascii", "string", INT),
-    *_below("chr char", "integral", STRING),
-    *_below("printf format_string", "literal scalar*", STRING),
+    _f("chr char", "integral", STRING),
+    _f("printf format_string", "literal scalar*", STRING),
     _f("split_part", "string delimiter nonzero", STRING, "split_part({0}, {1}, {2})"),
     _f("split_part", "string string nonzero", STRING, why="an empty delimiter differs in Postgres"),
     _f(
@@ -475,13 +440,11 @@ _TEXT = [
     _f("find_in_set", "string string", INT),
     _f("locate", "string string int", INT),
     _f("levenshtein", "string string natural", INT),
-    _f("soundex", "string", STRING),
-    _f("mask", "string", STRING),
+    _f("soundex mask try_url_decode url_encode", "string", STRING),
     _f("luhn_check", "string", BOOLEAN),
     _f("space", "natural", STRING),
     _f("md5", "string", STRING, "md5({0})"),
-    _f("sha1", "string", STRING, why=_HASH),
-    _f("sha", "string", STRING, why=_HASH),
+    _f("sha1 sha", "string", STRING, why=_HASH),
     _f("sha2", "string natural", STRING, "spark.sha2({0}, {1})"),
     _f("crc32", "string", BIGINT, "crc32(convert_to({0}, 'UTF8'))"),
     _f("xxhash64", "scalar scalar*", BIGINT, why=_HASH),
@@ -507,12 +470,8 @@ _TEXT = [
     _f("regexp_extract", "string regex natural?", STRING, why=_PATTERNS),
     _f("regexp_replace", "string unambiguous replacement", STRING, "regexp_replace({0}, {1}, {2}, 'g')"),
     _f("regexp_replace", "string regex replacement", STRING, why=_PATTERNS),
-    _f("regexp_like", "string translated", BOOLEAN, "{0} ~ {1}"),
-    _f("regexp_like", "string regex", BOOLEAN, why=_PATTERNS),
-    _f("regexp", "string translated", BOOLEAN, "{0} ~ {1}"),
-    _f("regexp", "string regex", BOOLEAN, why=_PATTERNS),
-    _f("rlike", "string translated", BOOLEAN, "{0} ~ {1}"),
-    _f("rlike", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("regexp_like regexp rlike", "string translated", BOOLEAN, "{0} ~ {1}"),
+    _f("regexp_like regexp rlike", "string regex", BOOLEAN, why=_PATTERNS),
     _f("regexp_count", "string unambiguous", INT, "regexp_count({0}, {1})"),
     _f("regexp_count", "string regex", INT, why=_PATTERNS),
     _f(
@@ -530,8 +489,6 @@ _TEXT = [
     _f("split", "string unambiguous", _array_of(STRING), "to_jsonb(regexp_split_to_array({0}, {1}))"),
     _f("split", "string regex integral?", _array_of(STRING), why=_PATTERNS),
     _f("parse_url", "string string string?", STRING),
-    _f("try_url_decode", "string", STRING),
-    _f("url_encode", "string", STRING),
     _f("get_json_object", "string path", STRING, why=_NESTED),
     _f("get_json_object", "string string", STRING, why=_NESTED, below=_AT_A_PATH),
     _f("from_json", "string schema", lambda _, literals: schema(literals[1] or "") or STRING, why=_NESTED),
@@ -539,17 +496,12 @@ _TEXT = [
 ]
 
 _TIME = [
-    *_time_field("year", "extract(year FROM @)::integer"),
-    *_time_field("quarter", "extract(quarter FROM @)::integer"),
-    *_time_field("month", "extract(month FROM @)::integer"),
-    *_time_field("day", "extract(day FROM @)::integer"),
+    *_time_field("year quarter month day hour minute", "extract({name} FROM @)::integer"),
     *_time_field("dayofmonth", "extract(day FROM @)::integer"),
     *_time_field("dayofyear", "extract(doy FROM @)::integer"),
     *_time_field("dayofweek", "extract(dow FROM @)::integer + 1"),
     *_time_field("weekday", "extract(isodow FROM @)::integer - 1"),
     *_time_field("weekofyear", "extract(week FROM @)::integer"),
-    *_time_field("hour", "extract(hour FROM @)::integer"),
-    *_time_field("minute", "extract(minute FROM @)::integer"),
     *_time_field("second", "floor(extract(second FROM @))::integer"),
     _f("date_trunc", "unit timestamp", TIMESTAMP, "date_trunc({0}, {1}, 'UTC')"),
     _f("date_trunc", "unit timestamp_ntz", TIMESTAMP, "date_trunc({0}, {1} AT TIME ZONE 'UTC', 'UTC')"),
@@ -560,14 +512,11 @@ _TIME = [
     _f("to_date", "string parsed?", DATE, why=_TEXT_TO_TIME),
     _f("to_timestamp", "timestamp", TIMESTAMP, "{0}"),
     _f("to_timestamp", "date", TIMESTAMP, "{0}::timestamp AT TIME ZONE 'UTC'"),
-    *_below("to_timestamp try_to_timestamp", "string parsed?", TIMESTAMP, _TEXT_TO_TIME),
-    _f("date_add", "date int", DATE, "spark.date_add({0}, {1})"),
-    _f("dateadd", "date int", DATE, "spark.date_add({0}, {1})"),
+    _f("to_timestamp try_to_timestamp", "string parsed?", TIMESTAMP, why=_TEXT_TO_TIME),
+    _f("date_add dateadd", "date int", DATE, "spark.date_add({0}, {1})"),
     _f("date_sub", "date int", DATE, "spark.date_add({0}, -{1}::bigint)"),
-    _f("datediff", "date date", INT, "{0} - {1}"),
-    _f("datediff", "timestamp timestamp", INT, _DAYS_APART),
-    _f("date_diff", "date date", INT, "{0} - {1}"),
-    _f("date_diff", "timestamp timestamp", INT, _DAYS_APART),
+    _f("datediff date_diff", "date date", INT, "{0} - {1}"),
+    _f("datediff date_diff", "timestamp timestamp", INT, _DAYS_APART),
     _f("add_months", "date whole", DATE, "spark.shifted({0}, make_interval(months => {1}))"),
     _f("last_day", "date", DATE, "(date_trunc('month', {0}::timestamp) + interval '1 month')::date - 1"),
     _f(
@@ -602,10 +551,8 @@ _TIME = [
         STRING,
         why="this pattern has letters that Postgres' to_char writes differently",
     ),
-    _f("unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
-    _f("unix_timestamp", "string parsed?", BIGINT, why=_TEXT_TO_TIME),
-    _f("to_unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
-    _f("to_unix_timestamp", "string parsed?", BIGINT, why=_TEXT_TO_TIME),
+    _f("unix_timestamp to_unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
+    _f("unix_timestamp to_unix_timestamp", "string parsed?", BIGINT, why=_TEXT_TO_TIME),
     _f("unix_seconds", "instant", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
     _f("unix_millis", "instant", BIGINT, "floor(extract(epoch FROM {0}) * 1000)::bigint"),
     _f("unix_micros", "instant", BIGINT, "(extract(epoch FROM {0}) * 1000000)::bigint"),
@@ -618,13 +565,7 @@ _TIME = [
         below="CASE WHEN {0} BETWEEN -719162 AND 2932896 THEN date_from_unix_date({0}) END",
     ),
     _f("from_unixtime", "bigint format?", STRING, why="there, date_format(timestamp_seconds(x), …) gives the same"),
-    _f(
-        "timestamp_seconds",
-        "bigint",
-        ENDLESS,
-        _SECONDS_ABOVE,
-        below=_since_1970("timestamp_seconds", 1),
-    ),
+    _f("timestamp_seconds", "bigint", ENDLESS, _SECONDS_ABOVE, below=_since_1970(1)),
     _f(
         "timestamp_seconds",
         "decimal",
@@ -637,10 +578,16 @@ _TIME = [
         TIMESTAMP,
         below=f"CASE WHEN {_SECONDS_OF_CALENDAR} THEN timestamp_seconds({{0}}) END",
     ),
-    _f("timestamp_millis", "bigint", ENDLESS, below=_since_1970("timestamp_millis", 1000)),
-    _f("timestamp_micros", "bigint", ENDLESS, _MICROS_ABOVE, below=_since_1970("timestamp_micros", 10**6)),
-    *_in_a_zone("from_utc_timestamp"),
-    *_in_a_zone("to_utc_timestamp"),
+    _f("timestamp_millis", "bigint", ENDLESS, below=_since_1970(1000)),
+    _f("timestamp_micros", "bigint", ENDLESS, _MICROS_ABOVE, below=_since_1970(10**6)),
+    _f("from_utc_timestamp to_utc_timestamp", "timestamp zone", TIMESTAMP, why=_ZONES),
+    _f(
+        "from_utc_timestamp to_utc_timestamp",
+        "timestamp computed",
+        TIMESTAMP,
+        why=_ZONES,
+        below="try_add({name}({0}, {1}), INTERVAL 0 SECONDS)",  # NULL for an unknown zone, at which Spark raises
+    ),
 ]
 
 _NESTED_VALUES = [
@@ -665,17 +612,15 @@ _NESTED_VALUES = [
     _f("sequence", "natural natural positive", _array_of(INT), "spark.sequence({0}, {1}, {2})", below=_STEPS),
     _sequence("int int nonzero", INT),
     _sequence("bigint bigint nonzero", BIGINT),
-    _f("size", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
+    _f("size cardinality", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
     _f("size", "map", INT, why=_NESTED),
-    _f("cardinality", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
     _f("array_size", "array", INT, "jsonb_array_length({0})"),
     _f("array_join", "printed literal literal?", STRING, "spark.array_join({0}, {1}, {2:NULL})"),
     _f("array_join", "listed literal literal?", STRING, why=_NESTED),
     *_sorting("plain", "spark.array_sort"),
     *_sorting("doubles", "spark.array_sort_numbers"),
     *_sorting("times", "spark.array_sort_times"),
-    _f("array_max", "comparable", _element, why=_NESTED),
-    _f("array_min", "comparable", _element, why=_NESTED),
+    _f("array_max array_min", "comparable", _element, why=_NESTED),
     _f("array_sort", "comparable", "first", why=_NESTED),
     _f("sort_array", "comparable flag?", "first", why=_NESTED),
     *_of_lists("array_contains", "element", BOOLEAN, "spark.array_contains({0}, to_jsonb({1}::{element}))"),
@@ -695,52 +640,41 @@ _NESTED_VALUES = [
     _f("flatten", "arrays", _element, why=_NESTED),
     _f("reverse", "array", "first", "spark.reverse({0})"),
     _f("slice", "array nonzero natural", "first", "spark.slice({0}, {1}, {2})"),
-    *(
-        row
-        for name in ("element_at", "try_element_at")
-        for row in (
-            _f(name, "scalars positive", _element, "({0} ->> {1} - 1)::{element}"),
-            _f(name, "scalars negative", _element, "({0} ->> {1})::{element}"),
-            _f(name, "structs positive", _element, "nullif({0} -> {1} - 1, 'null')"),
-            _f(name, "structs negative", _element, "nullif({0} -> {1}, 'null')"),
-            _f(name, "array nonzero", _element, why=_NESTED),
-        )
-    ),
+    _f("element_at try_element_at", "scalars positive", _element, "({0} ->> {1} - 1)::{element}"),
+    _f("element_at try_element_at", "scalars negative", _element, "({0} ->> {1})::{element}"),
+    _f("element_at try_element_at", "structs positive", _element, "nullif({0} -> {1} - 1, 'null')"),
+    _f("element_at try_element_at", "structs negative", _element, "nullif({0} -> {1}, 'null')"),
+    _f("element_at try_element_at", "array nonzero", _element, why=_NESTED),
+    _f("element_at try_element_at", "map key", _element, why=_NESTED),
     _f("get", "scalars natural", _element, "({0} ->> {1})::{element}"),
     _f("get", "structs natural", _element, "nullif({0} -> {1}, 'null')"),
     _f("get", "array int", _element, why=_NESTED),
     _f("map_keys", "map", lambda t, _: _array_of(t[0].key or STRING), why=_NESTED),
     _f("map_values", "map", lambda t, _: _array_of(t[0].element or STRING), why=_NESTED),
-    _f("element_at", "map key", _element, why=_NESTED),
-    _f("try_element_at", "map key", _element, why=_NESTED),
     _f("map_contains_key", "map key", BOOLEAN, why=_NESTED),
     _f("map_entries", "map", _entries, why=_NESTED),
 ]
 
-_TABLE = [*_CONDITIONAL, *_MATH, *_TEXT, *_TIME, *_NESTED_VALUES]
+_TABLE = [row for rows in (*_CONDITIONAL, *_MATH, *_TEXT, *_TIME, *_NESTED_VALUES) for row in rows]
 
 FUNCTIONS: dict[str, tuple[Function, ...]] = {
     name: tuple(row for row in _TABLE if row.name == name) for name in dict.fromkeys(row.name for row in _TABLE)
 }
 """Every function by name, with its overloads in the order of trial."""
 
-_WALL_CLOCK = "changes with the moment at which it runs"
-_CHANCE = "gives another value each time it runs"
-_PLACE = "depends on how Spark happens to split the records"
-
 _REFUSED = (
     (
-        _WALL_CLOCK,
+        "changes with the moment at which it runs",
         "Write now(), or current_date(), which are those of the moment at which the view is read.",
         "current_timezone current_time getdate sysdate",
     ),
     (
-        _CHANCE,
+        "gives another value each time it runs",
         "Use a function of the record, for example md5(event_id), kafka_offset or pmod(hash(id), 10) = 0.",
         "rand random randn uuid shuffle randstr uniform",
     ),
     (
-        _PLACE,
+        "depends on how Spark happens to split the records",
         "Use kafka_partition and kafka_offset.",
         "monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length",
     ),
