@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from view_algebra.language.endless_regexes import endless
 from view_algebra.language.expressions import Call, Constant, Expr, Field, Place
@@ -206,55 +206,65 @@ def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> N
 
 def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequence[Expr]) -> None:
     """Refuses the wrong literal, if the types are right."""
-    wanted = {
-        "regex": "regular expression",
-        "zone": "time zone",
-        "format": "pattern of times",
-        "parsed": "pattern of times to read",
-        "replacement": "plain text",
-        "schema": "schema of texts, numbers and booleans",
-        "unit": "unit of time",
-        "dateunit": "unit of time",
-    }
     for row in overloads:
         for taken, argument in zip(row.takes, arguments, strict=False):
             kind = taken.rstrip("?")
             if kind in NUMBERS and argument.type.integral and not isinstance(argument, Constant):
                 what = f"{name}() takes only a literal number"
-                raise Wrong(argument.place, what, _case_way_out(name, "number", arguments, argument))
-            if kind not in wanted or argument.type != STRING:
+                raise Wrong(argument.place, what, _case_way_out(name, "2", arguments, argument))
+            if kind not in _WANTED or argument.type != STRING:
                 continue
             if not isinstance(argument, Constant):
-                what = f"{name}() takes only a literal {wanted[kind]}"
-                raise Wrong(argument.place, what, _case_way_out(name, kind, arguments, argument))
+                what = f"{name}() takes only a literal {_WANTED[kind].what}"
+                raise Wrong(argument.place, what, _case_way_out(name, _WANTED[kind].example, arguments, argument))
             if kind not in CHECKED:
                 continue
             if kind == "regex":
                 _refuse_endless(argument)
             if not CHECKED[kind](argument.value or ""):
-                reason = f"{argument.value!r} is not a {wanted[kind]} that Spark is sure to take"
+                reason = f"{argument.value!r} is not a {_WANTED[kind].what} that Spark is sure to take"
                 raise Wrong(argument.place, reason, _instead_of(kind, name, argument.value or "", arguments[0]))
 
 
-def _case_way_out(name: str, kind: str, arguments: Sequence[Expr], chosen: Expr) -> str:
+@dataclass(frozen=True)
+class _Wanted:
+    """A literal that a record may not decide, with an example.
+
+    instead: the way out for one that Spark may refuse while it runs
+    """
+
+    what: str
+    example: str
+    instead: str = ""
+
+
+_WANTED = {
+    "regex": _Wanted(
+        "regular expression", "'[0-9]+'", "Write it in the syntax of java.util.regex: 'a(b)?', '^[0-9]+$'."
+    ),
+    "zone": _Wanted("time zone", "'Europe/Paris'", "Write a region or an offset: 'Europe/Paris', '+02:00'."),
+    "format": _Wanted(
+        "pattern of times",
+        "'yyyy-MM-dd'",
+        "Use the letters y M d D H h m s S a E X Q, as in 'yyyy-MM-dd HH:mm'.",
+    ),
+    "parsed": _Wanted("pattern of times to read", "'yyyy-MM-dd'"),
+    "replacement": _Wanted("plain text", "'-'", "Write $1 for a group, and no backslash: '$1-$2'."),
+    "schema": _Wanted(
+        "schema of texts, numbers and booleans",
+        "'a INT, b STRING'",
+        "Read times as STRING, and cast: from_json(x, 'a INT, at STRING').",
+    ),
+    "unit": _Wanted("unit of time", "'DAY'"),
+    "dateunit": _Wanted("unit of time", "'MONTH'"),
+}
+"""The kinds of arguments that are literals, with more than a number."""
+
+
+def _case_way_out(name: str, literal: str, arguments: Sequence[Expr], chosen: Expr) -> str:
     """A CASE over the literals that a record may choose from, with an example as the first."""
-    literal = _EXAMPLES[kind]
     texts = ", ".join(literal if argument is chosen else _shown(argument) for argument in arguments)
     return f"Write CASE {_shown(chosen)} WHEN {literal} THEN {name}({texts}) END, with a WHEN for each that there is."
-
-
-_EXAMPLES = {
-    "regex": "'[0-9]+'",
-    "format": "'yyyy-MM-dd'",
-    "parsed": "'yyyy-MM-dd'",
-    "replacement": "'-'",
-    "schema": "'a INT, b STRING'",
-    "unit": "'DAY'",
-    "dateunit": "'MONTH'",
-    "zone": "'Europe/Paris'",
-    "number": "2",
-}
-"""An example literal for each kind that a record may not decide."""
 
 
 def _shown(argument: Expr) -> str:
@@ -277,7 +287,7 @@ def _instead_of(kind: str, name: str, literal: str, of: Expr) -> str:
     if kind == "format" and "w" in literal.lower():
         return "Write concat(EXTRACT(YEAROFWEEK FROM ts), '-W', lpad(weekofyear(ts), 2, '0')) for a week of ISO's."
     if kind != "parsed":
-        return _OTHER_LITERALS[kind]
+        return _WANTED[kind].instead
     rest = re.sub(r"^E+,? *", "", literal)
     if rest != literal and CHECKED["parsed"](rest):
         written = rest.replace("'", "\\'")
@@ -288,15 +298,6 @@ def _instead_of(kind: str, name: str, literal: str, of: Expr) -> str:
 
 _AS_OTHERS_WRITE = str.maketrans({"Y": "y", "D": "d"})
 """Pattern letters of Postgres, Oracle and Snowflake that mean other fields in Spark."""
-
-_OTHER_LITERALS = {
-    "regex": "Write it in the syntax of java.util.regex: 'a(b)?', '^[0-9]+$'.",
-    "zone": "Write a region or an offset: 'Europe/Paris', '+02:00'.",
-    "format": "Use the letters y M d D H h m s S a E X Q, as in 'yyyy-MM-dd HH:mm'.",
-    "replacement": "Write $1 for a group, and no backslash: '$1-$2'.",
-    "schema": "Read times as STRING, and cast: from_json(x, 'a INT, at STRING').",
-}
-"""The ways out for other literals that Spark may refuse while it runs."""
 
 
 def _refuse_endless(regex: Constant) -> None:
