@@ -7,7 +7,7 @@ states the reason, and the function only works below. A name without a row is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from view_algebra.language.quoting import words
@@ -691,6 +691,16 @@ NON_DETERMINISTIC: dict[str, tuple[str, str]] = {
 }
 """Functions whose value changes over time, with the reason and the way out."""
 
+
+def _by_word(table: Mapping[str, str]) -> dict[str, str]:
+    """A table with an entry for each word of another table's keys.
+
+    >>> _by_word({"hop hopping": "window()"})
+    {'hop': 'window()', 'hopping': 'window()'}
+    """
+    return {word: value for several, value in table.items() for word in several.split()}
+
+
 UNBOUNDED = {
     "levenshtein": (
         "of two texts takes hours if a record holds two of megabytes",
@@ -699,121 +709,108 @@ UNBOUNDED = {
 }
 """Functions that need a literal last argument to stay quick, with the reason and the way out."""
 
-FOREIGN: dict[str, str] = {
-    **dict.fromkeys(("arg_max", "argmax", "latest"), "max_by(x, y)"),
-    **dict.fromkeys(("arg_min", "argmin", "earliest"), "min_by(x, y)"),
-    "latest_by_offset": "last(x), which goes by the order of events",
-    "earliest_by_offset": "first(x), which goes by the order of events",
-    **dict.fromkeys(
-        ("group_concat", "groupconcat", "list_agg", "wm_concat"), "listagg(x, ',') WITHIN GROUP (ORDER BY x)"
-    ),
-    **dict.fromkeys(("count_distinct", "uniq", "uniq_exact"), "count(DISTINCT x)"),
-    "approx_distinct": "approx_count_distinct(x)",
-    **dict.fromkeys(("time_bucket", "date_bin", "tumble", "tumbling"), "window(ts, '15 minutes').start"),
-    **dict.fromkeys(("hop", "hopping"), "window(ts, '1 hour', '5 minutes').start"),
-    "session": "session_window(ts, '30 minutes')",
-    "tumble_start": "window(ts, '15 minutes').start",
-    "tumble_end": "window(ts, '15 minutes').end",
-    **dict.fromkeys(("hop_start", "slide_start"), "window(ts, '1 hour', '5 minutes').start"),
-    **dict.fromkeys(("hop_end", "slide_end"), "window(ts, '1 hour', '5 minutes').end"),
-    "session_start": "session_window(ts, '30 minutes').start",
-    "session_end": "session_window(ts, '30 minutes').end",
-    "split_index": "split_part(x, ',', 1), which counts from 1",
-    **dict.fromkeys(("map_agg", "object_agg", "jsonb_object_agg"), "map_from_entries(collect_list(struct(k, x)))"),
-    "map_from_arrays": "map_from_entries(transform(keys, (k, i) -> struct(k, get(list, i))))",
-    "map_concat": "map_from_entries(concat(map_entries(a), map_entries(b)))",
-    "transform_keys": "map_from_entries(transform(map_entries(m), e -> struct(upper(e.key), e.value)))",
-    "map_zip_with": "map_from_entries(transform(map_entries(a), e -> struct(e.key, e.value + b[e.key])))",
-    "histogram": "map_from_entries(collect_list(struct(x, n))) over a subquery that counts them by GROUP BY x",
-    **dict.fromkeys(("hll_count_distinct", "approx_count", "ndv"), "approx_count_distinct(x)"),
-    **dict.fromkeys(("quantile", "quantile_cont", "quantiles"), "percentile(x, 0.9)"),
-    **dict.fromkeys(("approx_quantile", "approx_quantiles"), "percentile_approx(x, 0.9)"),
-    **dict.fromkeys(("logical_or", "boolor_agg"), "bool_or(x)"),
-    **dict.fromkeys(("logical_and", "booland_agg"), "bool_and(x)"),
-    "arbitrary": "any_value(x)",
-    "row": "struct(a, b)",
-    "ratio_to_report": "x / sum(x) OVER ()",
-    **dict.fromkeys(
-        ("conditional_change_event", "conditional_true_event"), "sum(CASE WHEN a THEN 1 ELSE 0 END) OVER (ORDER BY ts)"
-    ),
-    **dict.fromkeys(("topk", "top_k"), "slice(sort_array(collect_list(x), false), 1, 3)"),
-    **dict.fromkeys(("jsonb_agg", "json_agg", "group_array"), "collect_list(x)"),
-    **dict.fromkeys(("string_to_array", "string_split"), "split(x, ',')"),
-    **dict.fromkeys(("to_char", "to_varchar"), "format_number(x, 2), or to_char(ts, 'yyyy-MM-dd') of a time"),
-    "strpos": "instr(text, part)",
-    "collate": "lower(x), to ignore case: texts are compared by their bytes",
-    "array_length": "size(x)",
-    "unnest": "LATERAL VIEW explode(tags) t AS tag",
-    "generate_series": "explode(sequence(1, 10))",
-    "json_extract_path_text": "get_json_object(x, '$.a')",
-    "json_value": "get_json_object(x, '$.a')",
-    **dict.fromkeys(
-        (
-            *("json_extract", "json_extract_scalar", "json_extract_string", "parse_json", "variant_get"),
-            *("extractjsonfield", "json_query", "jsonb_extract_path_text"),
-        ),
-        "get_json_object(x, '$.a')",
-    ),
-    **dict.fromkeys(("json_object_keys", "json_keys"), "map_keys(from_json(x, 'MAP<STRING, STRING>'))"),
-    "url_decode": "try_url_decode(x)",
-    **dict.fromkeys(("try_parse_url", "url_extract_host", "domain"), "parse_url(x, 'HOST')"),
-    "str_to_map": "nullif(regexp_extract(x, 'a=([^&]*)', 1), '') for one value, or for all of them"
-    " map_from_entries(transform(split(x, '&'), e -> struct(split_part(e, '=', 1), split_part(e, '=', 2))))",
-    "convert_timezone": "from_utc_timestamp(ts, 'Europe/Paris') of a time in UTC,"
-    " or to_utc_timestamp(ts, 'Europe/Paris') of a local one",
-    **dict.fromkeys(("make_interval", "make_dt_interval"), "n * INTERVAL 1 SECOND, or add_months(d, n) of a date"),
-    "age": "a - b",
-    **dict.fromkeys(("mz_now", "proctime", "getdate", "sysdate", "systimestamp", "unix_now"), "now()"),
-    "to_timestamp_ltz": "timestamp_millis(x), or timestamp_seconds(x)",
-    **dict.fromkeys(("stringtotimestamp", "stringtodate"), "to_timestamp(x, 'yyyy-MM-dd HH:mm:ss'), or to_date(x)"),
-    **dict.fromkeys(("timestamptostring", "datetostring"), "date_format(timestamp_millis(x), 'yyyy-MM-dd')"),
-    **dict.fromkeys(
-        ("strftime", "format_date", "format_timestamp", "format_datetime"), "date_format(ts, 'yyyy-MM-dd')"
-    ),
-    **dict.fromkeys(("strptime", "parse_date", "date_parse"), "to_date(x, 'yyyy-MM-dd')"),
-    **dict.fromkeys(("parse_timestamp", "to_timestamp_ntz"), "to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"),
-    **dict.fromkeys(("timestamp_diff", "datetime_diff"), "timestampdiff(DAY, begin, end)"),
-    **dict.fromkeys(("timestamp_trunc", "datetime_trunc"), "date_trunc('day', ts)"),
-    **dict.fromkeys(("to_unixtime", "epoch"), "unix_timestamp(ts)"),
-    "epoch_ms": "unix_millis(ts)",
-    **dict.fromkeys(("safe_divide", "div0"), "try_divide(a, b)"),
-    "regexp_contains": "x RLIKE 'a|b'",
-    "regexp_match": "regexp_extract(x, 'a(b)', 1)",
-    "regexp_matches": "regexp_extract_all(x, 'a(b)', 1)",
-    "truncate": "CAST(x AS BIGINT), or date_trunc('day', ts) of a time",
-    "generate_date_array": "explode(sequence(DATE '2024-01-01', DATE '2024-12-31'))",
-    **dict.fromkeys(("iif", "iff"), "if(a, b, c)"),
-    **dict.fromkeys(("to_number", "try_to_number"), "CAST(x AS DECIMAL(18, 2))"),
-    "elt": "CASE n WHEN 1 THEN a WHEN 2 THEN b END",
-    **dict.fromkeys(("getbit", "bit_get"), "shiftright(x, n) & 1"),
-    "ilike": "x ILIKE 'a%'",
-    "like": "x LIKE 'a%'",
-    "div": "a DIV b",
-    "arrays_zip": "transform(a, (x, i) -> struct(x, get(b, i))), which is as long as a",
-    **dict.fromkeys(("binary", "to_binary", "try_to_binary"), "unbase64(x), unhex(x) or encode(x, 'UTF-8')"),
-    **dict.fromkeys(("schema_of_json", "schema_of_csv"), "the schema as a text: from_json(x, 'a INT, b STRING')"),
-    "as_value": "the column under another name: k AS k2",
-    **dict.fromkeys(("array_any", "any_match", "list_contains"), "exists(x, e -> e > 1), or array_contains(x, 1)"),
-    "zeroifnull": "coalesce(x, 0)",
-    "countif": "count_if(x)",
-    "sumif": "sum(x) FILTER (WHERE a)",
-}
+FOREIGN = _by_word(
+    {
+        "arg_max argmax latest": "max_by(x, y)",
+        "arg_min argmin earliest": "min_by(x, y)",
+        "latest_by_offset": "last(x), which goes by the order of events",
+        "earliest_by_offset": "first(x), which goes by the order of events",
+        "group_concat groupconcat list_agg wm_concat": "listagg(x, ',') WITHIN GROUP (ORDER BY x)",
+        "count_distinct uniq uniq_exact": "count(DISTINCT x)",
+        "approx_distinct hll_count_distinct approx_count ndv": "approx_count_distinct(x)",
+        "time_bucket date_bin tumble tumbling tumble_start": "window(ts, '15 minutes').start",
+        "hop hopping hop_start slide_start": "window(ts, '1 hour', '5 minutes').start",
+        "session": "session_window(ts, '30 minutes')",
+        "tumble_end": "window(ts, '15 minutes').end",
+        "hop_end slide_end": "window(ts, '1 hour', '5 minutes').end",
+        "session_start": "session_window(ts, '30 minutes').start",
+        "session_end": "session_window(ts, '30 minutes').end",
+        "split_index": "split_part(x, ',', 1), which counts from 1",
+        "map_agg object_agg jsonb_object_agg": "map_from_entries(collect_list(struct(k, x)))",
+        "map_from_arrays": "map_from_entries(transform(keys, (k, i) -> struct(k, get(list, i))))",
+        "map_concat": "map_from_entries(concat(map_entries(a), map_entries(b)))",
+        "transform_keys": "map_from_entries(transform(map_entries(m), e -> struct(upper(e.key), e.value)))",
+        "map_zip_with": "map_from_entries(transform(map_entries(a), e -> struct(e.key, e.value + b[e.key])))",
+        "histogram": "map_from_entries(collect_list(struct(x, n))) over a subquery that counts them by GROUP BY x",
+        "quantile quantile_cont quantiles": "percentile(x, 0.9)",
+        "approx_quantile approx_quantiles": "percentile_approx(x, 0.9)",
+        "logical_or boolor_agg": "bool_or(x)",
+        "logical_and booland_agg": "bool_and(x)",
+        "arbitrary": "any_value(x)",
+        "row": "struct(a, b)",
+        "ratio_to_report": "x / sum(x) OVER ()",
+        "conditional_change_event conditional_true_event": "sum(CASE WHEN a THEN 1 ELSE 0 END) OVER (ORDER BY ts)",
+        "topk top_k": "slice(sort_array(collect_list(x), false), 1, 3)",
+        "jsonb_agg json_agg group_array": "collect_list(x)",
+        "string_to_array string_split": "split(x, ',')",
+        "to_char to_varchar": "format_number(x, 2), or to_char(ts, 'yyyy-MM-dd') of a time",
+        "strpos": "instr(text, part)",
+        "collate": "lower(x), to ignore case: texts are compared by their bytes",
+        "array_length": "size(x)",
+        "unnest": "LATERAL VIEW explode(tags) t AS tag",
+        "generate_series": "explode(sequence(1, 10))",
+        "json_extract json_extract_scalar json_extract_string parse_json variant_get": "get_json_object(x, '$.a')",
+        "json_extract_path_text jsonb_extract_path_text extractjsonfield": "get_json_object(x, '$.a')",
+        "json_value json_query": "get_json_object(x, '$.a')",
+        "json_object_keys json_keys": "map_keys(from_json(x, 'MAP<STRING, STRING>'))",
+        "url_decode": "try_url_decode(x)",
+        "try_parse_url url_extract_host domain": "parse_url(x, 'HOST')",
+        "str_to_map": "nullif(regexp_extract(x, 'a=([^&]*)', 1), '') for one value, or for all of them"
+        " map_from_entries(transform(split(x, '&'), e -> struct(split_part(e, '=', 1), split_part(e, '=', 2))))",
+        "convert_timezone": "from_utc_timestamp(ts, 'Europe/Paris') of a time in UTC,"
+        " or to_utc_timestamp(ts, 'Europe/Paris') of a local one",
+        "make_interval make_dt_interval": "n * INTERVAL 1 SECOND, or add_months(d, n) of a date",
+        "age": "a - b",
+        "mz_now proctime getdate sysdate systimestamp unix_now": "now()",
+        "to_timestamp_ltz": "timestamp_millis(x), or timestamp_seconds(x)",
+        "stringtotimestamp stringtodate": "to_timestamp(x, 'yyyy-MM-dd HH:mm:ss'), or to_date(x)",
+        "timestamptostring datetostring": "date_format(timestamp_millis(x), 'yyyy-MM-dd')",
+        "strftime format_date format_timestamp format_datetime": "date_format(ts, 'yyyy-MM-dd')",
+        "strptime parse_date date_parse": "to_date(x, 'yyyy-MM-dd')",
+        "parse_timestamp to_timestamp_ntz": "to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')",
+        "timestamp_diff datetime_diff": "timestampdiff(DAY, begin, end)",
+        "timestamp_trunc datetime_trunc": "date_trunc('day', ts)",
+        "to_unixtime epoch": "unix_timestamp(ts)",
+        "epoch_ms": "unix_millis(ts)",
+        "safe_divide div0": "try_divide(a, b)",
+        "regexp_contains": "x RLIKE 'a|b'",
+        "regexp_match": "regexp_extract(x, 'a(b)', 1)",
+        "regexp_matches": "regexp_extract_all(x, 'a(b)', 1)",
+        "truncate": "CAST(x AS BIGINT), or date_trunc('day', ts) of a time",
+        "generate_date_array": "explode(sequence(DATE '2024-01-01', DATE '2024-12-31'))",
+        "iif iff": "if(a, b, c)",
+        "to_number try_to_number": "CAST(x AS DECIMAL(18, 2))",
+        "elt": "CASE n WHEN 1 THEN a WHEN 2 THEN b END",
+        "getbit bit_get": "shiftright(x, n) & 1",
+        "ilike": "x ILIKE 'a%'",
+        "like": "x LIKE 'a%'",
+        "div": "a DIV b",
+        "arrays_zip": "transform(a, (x, i) -> struct(x, get(b, i))), which is as long as a",
+        "binary to_binary try_to_binary": "unbase64(x), unhex(x) or encode(x, 'UTF-8')",
+        "schema_of_json schema_of_csv": "the schema as a text: from_json(x, 'a INT, b STRING')",
+        "as_value": "the column under another name: k AS k2",
+        "array_any any_match list_contains": "exists(x, e -> e > 1), or array_contains(x, 1)",
+        "zeroifnull": "coalesce(x, 0)",
+        "countif": "count_if(x)",
+        "sumif": "sum(x) FILTER (WHERE a)",
+    }
+)
 """Functions of other systems, with their equivalents here."""
 
-COLUMNS: dict[str, str] = {
-    "grouping__id": "grouping_id()",
-    "window_start": "window(ts, '15 minutes').start, and group by window(ts, '15 minutes')",
-    "window_end": "window(ts, '15 minutes').end, and group by window(ts, '15 minutes')",
-    "windowstart": "window(ts, '15 minutes').start, and group by window(ts, '15 minutes')",
-    "windowend": "window(ts, '15 minutes').end, and group by window(ts, '15 minutes')",
-    "rowtime": "kafka_timestamp, or the column that event_time names",
-    "rowkey": "decode(kafka_key, 'UTF-8')",
-    "rowpartition": "kafka_partition",
-    "rowoffset": "kafka_offset",
-    "array": "array(a, b)",
-    "map": "map('a', x)",
-    **dict.fromkeys(("rownum", "rowid", "_row_number"), "row_number() OVER (ORDER BY ts)"),
-}
+COLUMNS = _by_word(
+    {
+        "grouping__id": "grouping_id()",
+        "window_start windowstart": "window(ts, '15 minutes').start, and group by window(ts, '15 minutes')",
+        "window_end windowend": "window(ts, '15 minutes').end, and group by window(ts, '15 minutes')",
+        "rowtime": "kafka_timestamp, or the column that event_time names",
+        "rowkey": "decode(kafka_key, 'UTF-8')",
+        "rowpartition": "kafka_partition",
+        "rowoffset": "kafka_offset",
+        "array": "array(a, b)",
+        "map": "map('a', x)",
+        "rownum rowid _row_number": "row_number() OVER (ORDER BY ts)",
+    }
+)
 """Pseudo-columns of other systems, with their equivalents here."""
 
 GENERATORS = words("explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple")
@@ -845,9 +842,11 @@ WINDOW_FUNCTIONS: dict[str, Gives] = {
 """Functions that need OVER (…)."""
 
 _SO_FAR = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-OWN_FRAMES = {
-    **dict.fromkeys(("row_number", "rank", "dense_rank", "percent_rank", "ntile"), f"ROWS {_SO_FAR}"),
-    "cume_dist": f"RANGE {_SO_FAR}",
-    **dict.fromkeys(("lag", "lead"), ""),
-}
+OWN_FRAMES = _by_word(
+    {
+        "row_number rank dense_rank percent_rank ntile": f"ROWS {_SO_FAR}",
+        "cume_dist": f"RANGE {_SO_FAR}",
+        "lag lead": "",
+    }
+)
 """Window functions that only allow one frame in Spark. An empty text means none."""
