@@ -9,7 +9,7 @@ finer groups, and in a micro-batch's slots. `tests/laws/test_merges.py` merges i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from view_algebra.compiled import Merge
@@ -177,14 +177,10 @@ _ROWS = (
     _by_order("first", "min_by", "<", ""),
     _by_order("last", "max_by", ">", " DESC"),
     _deviations_row("mean", _mean_in_spark, _noise_of_mean),
-    MergeRow(
-        "comoment",
-        _comoment_in_spark,
-        partial(_with_others, "comoment"),
+    replace(
+        _deviations_row("comoment", _comoment_in_spark, _noise_of_comoment),
         slot=("x", "y"),
         slot_gives=lambda _: "DOUBLE",
-        above=partial(_with_others_above, "comoment"),
-        noise=_noise_of_comoment,
     ),
     _deviations_row("third", partial(_powers_in_spark, _SKEWNESS_SUM), partial(_noise_of_powers, 3)),
     _deviations_row("fourth", partial(_powers_in_spark, _KURTOSIS_SUM), partial(_noise_of_powers, 4)),

@@ -252,25 +252,13 @@ def common(left: Type, right: Type) -> Type | None:
 
 
 _READ = {
-    "TEXT": STRING,
-    "VARCHAR": STRING,
-    "CHAR": STRING,
-    "BOOLEAN": BOOLEAN,
-    "TINYINT": TINYINT,
-    "SMALLINT": SMALLINT,
-    "INT": INT,
-    "BIGINT": BIGINT,
-    "FLOAT": FLOAT,
-    "DOUBLE": DOUBLE,
-    "DATE": DATE,
-    "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMPTZ": TIMESTAMP,
-    "TIMESTAMPLTZ": TIMESTAMP,
+    **{kind.name: kind for kind in (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, BINARY)},
+    **dict.fromkeys(("TEXT", "VARCHAR", "CHAR"), STRING),
+    **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMPLTZ"), TIMESTAMP),
     "TIMESTAMPNTZ": TIMESTAMP_NTZ,
-    "BINARY": BINARY,
     "VARBINARY": BINARY,
 }
-
+"""Types by sqlglot's names."""
 
 INSTEAD: dict[str, str] = {
     **dict.fromkeys(words("TEXT STR NCHAR NVARCHAR NVARCHAR2 VARCHAR2 BPCHAR CLOB UUID JSON JSONB"), "STRING"),
