@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -72,11 +73,11 @@ class Pages:
             Route("/", self._now),
             Route("/stream", self._stream),
             Route("/metrics", self._numbers),
-            Route("/view/{name:path}/receipt", self._receipt),
-            Route("/view/{name:path}/cost", self._cost),
+            Route("/view/{name:path}/receipt", partial(self._read, "receipt.html", self._reader.receipt)),
+            Route("/view/{name:path}/cost", partial(self._read, "cost.html", self._reader.cost)),
             Route("/view/{name:path}/row", self._row),
-            Route("/view/{name:path}", self._view),
-            Route("/source/{name:path}", self._source),
+            Route("/view/{name:path}", partial(self._read, "view.html", self._reader.view)),
+            Route("/source/{name:path}", partial(self._read, "source.html", self._reader.source)),
             Route("/sql", self._sql, methods=["GET", "POST"]),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
@@ -110,28 +111,12 @@ class Pages:
             text = await in_thread(lambda: generate_latest(self._metrics))
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
-    async def _view(self, request: Request) -> Response:
-        """The page of a view. Its rows are read as the analyst."""
-        return await self._read(request, "view.html", self._reader.view)
-
-    async def _receipt(self, request: Request) -> Response:
-        """The page of a view's receipt, for which every row is read."""
-        return await self._read(request, "receipt.html", self._reader.receipt)
-
-    async def _cost(self, request: Request) -> Response:
-        """The page of a measured read of a view."""
-        return await self._read(request, "cost.html", self._reader.cost)
-
     async def _row(self, request: Request) -> Response:
         """The page of a view's rows with a key, and of the steps that may have moved them."""
         parameters = dict(request.query_params)
         return await self._read(
-            request, "row.html", lambda name, statement: self._reader.row(name, parameters, statement)
+            "row.html", lambda name, statement: self._reader.row(name, parameters, statement), request
         )
-
-    async def _source(self, request: Request) -> Response:
-        """The page of a source."""
-        return await self._read(request, "source.html", self._reader.source)
 
     async def _sql(self, request: Request) -> Response:
         """The page of the SQL box, with the answer to its SELECT."""
@@ -152,7 +137,7 @@ class Pages:
             return self._page("sql.html", 400, title=title, query=query, **values)
 
     async def _read(
-        self, request: Request, template: str, values: Callable[[str, PageSelect], dict[str, Any]]
+        self, template: str, values: Callable[[str, PageSelect], dict[str, Any]], request: Request
     ) -> Response:
         """A page about the view or source in the address. An error also becomes a page."""
         name = request.path_params["name"]
