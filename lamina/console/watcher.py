@@ -11,9 +11,10 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Generic, TypeVar
 
 from interchange.undeclared import UndeclaredField
@@ -57,14 +58,13 @@ class Question(Generic[T]):
 
     every: seconds between two questions
     answer: the newest answer
-    answered: the clock's time of that answer
+    answered: the monotonic time of that answer
     refusal: the error of the last question, or None if it was answered
     asked: set after the first answer or refusal
     """
 
     ask: Callable[[], T]
     every: float
-    clock: Callable[[], float]
     answer: T | None = None
     answered: float = 0.0
     refusal: LaminaError | None = None
@@ -72,57 +72,55 @@ class Question(Generic[T]):
 
     async def repeat(self) -> None:
         """Asks until it is cancelled."""
-        self.answer, self.refusal, self.answered = None, None, self.clock()
+        self.answer, self.refusal, self.answered = None, None, time.monotonic()
         while True:
-            began = self.clock()
+            began = time.monotonic()
             try:
                 self.answer, self.refusal = await in_thread(self.ask), None
-                self.answered = self.clock()
+                self.answered = time.monotonic()
             except Exception as error:  # noqa: BLE001 (the page continues, and reports it)
                 self.refusal = in_our_words(error) or unforeseen_error(error, self.refusal)
             self.asked.set()
-            await asyncio.sleep(max(0.0, began + self.every - self.clock()))
+            await asyncio.sleep(max(0.0, began + self.every - time.monotonic()))
 
     @property
     def silent(self) -> float | None:
         """Seconds since its last answer if it is missing, or None."""
-        seconds = self.clock() - self.answered
+        seconds = time.monotonic() - self.answered
         return seconds if self.refusal is not None or seconds > PATIENCE + self.every - EVERY else None
 
 
 class Watch:
-    """Reads while somebody listens, and gives every listener the newest reading."""
+    """Reads while somebody listens, and gives every listener the newest reading.
 
-    def __init__(self, deployment: Deployment, clock: Callable[[], float] = time.monotonic) -> None:
+    `listeners` is the number of pages that listen now.
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
-        self._clock = clock
-        self._postgres: Question[Overview] = Question(self._overview, EVERY, clock)
-        self._kafka: Question[Offsets] = Question(self._ends, EVERY, clock)
-        self._alarms: Question[list[str]] = Question(self._read_alarms, ALARMS_EVERY, clock)
-        self._fields: Question[dict[str, list[UndeclaredField]]] = Question(self._read_fields, FIELDS_EVERY, clock)
+        self._postgres: Question[Overview] = Question(self._overview, EVERY)
+        self._kafka: Question[Offsets] = Question(self._ends, EVERY)
+        self._alarms = Question(partial(statuses.read_alarms, deployment), ALARMS_EVERY)
+        self._fields = Question(self._read_fields, FIELDS_EVERY)
+        self._questions = (self._postgres, self._kafka, self._alarms, self._fields)
         self._counted: deque[tuple[float, dict[str, int]]] = deque(maxlen=RATE_OVER + 1)
-        self._listeners = 0
+        self.listeners = 0
         self._running: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
         self._newest: Reading | None = None
         self._logged: set[str] = set()
 
-    @property
-    def listeners(self) -> int:
-        """The number of pages that listen now."""
-        return self._listeners
-
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[AsyncIterator[Reading]]:
         """Yields the newest reading at once, and then each further one."""
-        self._listeners += 1
+        self.listeners += 1
         if self._running is None or self._running.done():
             self._newest = None
             self._running = asyncio.create_task(self._run())
         try:
             yield self._readings()
         finally:
-            self._listeners -= 1
+            self.listeners -= 1
 
     async def now(self) -> Reading:
         """One reading."""
@@ -142,22 +140,21 @@ class Watch:
         """Reads while somebody listens. Starts again for a listener that came while it ended."""
         while True:
             await self._read()
-            if not self._listeners:
+            if not self.listeners:
                 return
 
     async def _read(self) -> None:
         """Reads until nobody has listened for some seconds."""
         self._counted.clear()
-        questions = (self._postgres, self._kafka, self._alarms, self._fields)
         async with asyncio.TaskGroup() as group:
-            for question in questions:
+            for question in self._questions:
                 question.asked.clear()
-            tasks = [group.create_task(question.repeat()) for question in questions]
+            tasks = [group.create_task(question.repeat()) for question in self._questions]
             await self._await_first()
-            heard = self._clock()
-            while self._clock() < heard + LINGERS:
-                if self._listeners:
-                    heard = self._clock()
+            heard = time.monotonic()
+            while time.monotonic() < heard + LINGERS:
+                if self.listeners:
+                    heard = time.monotonic()
                 async with self._changed:
                     self._newest = self._reading()
                     self._changed.notify_all()
@@ -169,14 +166,10 @@ class Watch:
         """Waits for the first answers or refusals, for no longer than `PATIENCE`. Later ones follow in the next
         readings.
         """
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
-                await self._postgres.asked.wait()
-                await self._kafka.asked.wait()
-                await self._alarms.asked.wait()
-                await self._fields.asked.wait()
-        except TimeoutError:
-            return
+                for question in self._questions:
+                    await question.asked.wait()
 
     def _log(self, missing: list[MissingService]) -> None:
         """Logs a line per outage, and one at its end."""
@@ -241,9 +234,6 @@ class Watch:
         except LaminaError:  # one of the topics is gone, which an alarm reports
             existing = brokers.topic_ids(*topics)
             return brokers.latest(*existing)
-
-    def _read_alarms(self) -> list[str]:
-        return statuses.read_alarms(self._deployment)
 
     def _read_fields(self) -> dict[str, list[UndeclaredField]]:
         return statuses.undeclared_fields(self._deployment) if self._deployment.brokers.listening() else {}
