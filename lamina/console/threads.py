@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from starlette.requests import Request
 
+from lamina.operations.daemon_threads import in_daemon_thread
 from serving_layer.readers.analyst import PageSelect
 
 T = TypeVar("T")
@@ -19,27 +19,7 @@ async def in_thread(work: Callable[[], T]) -> T:
     """The value of `work`, computed in a thread. An ending process does not wait for it, unlike for asyncio's own
     threads.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def settle(how: Callable[[Any], None], value: object) -> None:
-        if not done.done():  # otherwise it was cancelled
-            how(value)
-
-    def tell(how: Callable[[Any], None], value: object) -> None:
-        with suppress(RuntimeError):  # the server has stopped
-            loop.call_soon_threadsafe(settle, how, value)
-
-    def run() -> None:
-        try:
-            value = work()
-        except Exception as error:  # noqa: BLE001 (raised in the coroutine that awaits it)
-            tell(done.set_exception, error)
-        else:
-            tell(done.set_result, value)
-
-    threading.Thread(target=run, name="page", daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(in_daemon_thread("page", work))
 
 
 async def for_reader(request: Request, work: Callable[[PageSelect], T]) -> T:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
+from lamina.operations.daemon_threads import in_daemon_thread
 from lamina.operations.deployment import Deployment
 from lamina.reports.lag_lines import lag_line
 from lamina.reports.statuses import read_alarms, read_status, undeclared_fields
@@ -19,8 +18,6 @@ from serving_layer.monitoring.status import QueryStatus, Status, ViewStatus
 from serving_layer.monitoring.view_states import ViewState
 from serving_layer.narration import age, amount
 from serving_layer.promise.rebuilds import STEPS
-
-T = TypeVar("T")
 
 SHOWN_FIELDS = 5
 """Undeclared fields on a line. `--json` has all of them."""
@@ -37,9 +34,9 @@ def show_alarms(output: Output, deployment: Deployment) -> bool:
 def show(output: Output, deployment: Deployment) -> bool:
     """Prints the status. Returns True if there are alarms."""
     _ = deployment.brokers  # from here on, two threads share it
-    sampled = _in_thread(lambda: undeclared_fields(deployment))
+    sampled = in_daemon_thread("meanwhile", lambda: undeclared_fields(deployment))
     current = read_status(deployment)
-    strange = sampled()
+    strange = sampled.result()
     if output.as_json:
         listed = [{"source": name, **asdict(fields)} for name, several in strange.items() for fields in several]
         views = [_view_record(view) for view in current.views]
@@ -174,19 +171,3 @@ def _rebuild(last: Mapping[str, Any]) -> str:
     times = ", ".join(f"{step} {seconds(took)}" for step, took in ordered)
     reason = f": {last['error']}" if last["error"] else ""
     return f"rebuild {last['id']}: {last['state']}, last step {last['step']}{reason}" + (f" ({times})" if times else "")
-
-
-def _in_thread(work: Callable[[], T]) -> Callable[[], T]:
-    """Does the work in a thread that no exit waits for. The returned function waits for the value, and raises the
-    thread's error.
-    """
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 (raised again by the returned function)
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="meanwhile", daemon=True).start()
-    return future.result
