@@ -51,19 +51,14 @@ class Line:
     """A line of a file: `number` from 1 (CSV counts its header, Parquet counts rows).
 
     raw: its unchanged bytes
-    problem: the reason it is not a record of the source, or None
-    value, record: the fields of a record, and its JSON for Kafka
-    with_null, is_utf8: as in a `Judgement`
+    record: its JSON for Kafka, empty if it is not a record
     unread: fields that should be times but fit no format of the file
     """
 
     number: int
     raw: bytes
     record: bytes
-    value: dict[str, Any]
-    problem: str | None
-    with_null: str | None = None
-    is_utf8: bool = True
+    judgement: Judgement
     unread: tuple[str, ...] = ()
 
 
@@ -114,9 +109,10 @@ def lines(
             case "parquet":
                 judged = _parquet(file, name, rules)
         for line in judged:
-            size = len(line.record if line.problem is None else line.raw)
+            size = len(line.record if line.judgement.problem is None else line.raw)
             if size > largest:
-                yield Line(line.number, line.raw, line.record, {}, f"{size:,} bytes, and the topic takes {largest:,}")
+                too_large = Judgement({}, f"{size:,} bytes, and the topic takes {largest:,}")
+                yield Line(line.number, line.raw, line.record, too_large)
             else:
                 yield line
 
@@ -126,8 +122,7 @@ def _json_lines(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
         line = raw.rstrip(b"\r\n")
         if not line.strip():
             continue
-        judgement = rules.judged(line)
-        yield Line(number, line, line, judgement.value, judgement.problem, judgement.with_null, judgement.is_utf8)
+        yield Line(number, line, line, rules.judged(line))
 
 
 def header_of(file: IO[bytes], name: str, file_format: Format) -> Sequence[str]:
@@ -192,7 +187,7 @@ def _csv(file: IO[bytes], name: str, file_format: Format, rules: Rules, forms: C
         elif fields is not None and not _is_utf8(fields):
             problem = "not UTF-8"
         if fields is None or problem is not None:
-            yield Line(number, raw, b"", {}, problem)
+            yield Line(number, raw, b"", Judgement({}, problem))
         else:
             named = {key: text for key, text in zip(header, fields, strict=True) if key}  # pandas names no index
             yield _judged_row(number, raw, named, rules, forms)
@@ -202,10 +197,9 @@ def _judged_row(number: int, raw: bytes, fields: Mapping[str, str], rules: Rules
     kinds = {key: rules.columns.get(key, STRING) for key in fields}
     if unread := tuple(key for key, text in fields.items() if not forms.reads(kinds[key], text)):
         problem = f"{unread[0]} is {fields[unread[0]]!r}, not written as {' or '.join(forms.times)}"
-        return Line(number, raw, b"", {}, problem, unread=unread)
+        return Line(number, raw, b"", Judgement({}, problem), unread)
     value = {key: forms.value(kinds[key], text) for key, text in fields.items()}
-    judgement = rules.judged_value(value)
-    return Line(number, raw, to_json(value).encode(errors="replace"), value, judgement.problem, judgement.with_null)
+    return Line(number, raw, to_json(value).encode(errors="replace"), rules.judged_value(value))
 
 
 def _is_utf8(fields: Sequence[str]) -> bool:
@@ -251,12 +245,11 @@ def _parquet(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
             of_doubtful = replace(rules, columns=doubtful)
             for batch in parquet.iter_batches(_ROWS):
                 for value in _without_nanoseconds(pa.Table.from_batches([batch])).to_pylist(maps_as_pydicts="lossy"):
-                    record = to_json(value)
-                    sure = not doubtful and not rules.primary
-                    judgement = Judgement(value) if sure else of_doubtful.judged_value(json.loads(record))
-                    yield Line(
-                        next(numbers), record.encode(), record.encode(), value, judgement.problem, judgement.with_null
-                    )
+                    record = to_json(value).encode()
+                    judgement = Judgement(value)
+                    if doubtful or rules.primary:
+                        judgement = replace(of_doubtful.judged_value(json.loads(record)), value=value)
+                    yield Line(next(numbers), record, record, judgement)
     except OverflowError as error:
         raise LaminaError(
             f"{name}: a time is beyond the years 1 to 9999",

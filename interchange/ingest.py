@@ -102,10 +102,10 @@ class Tally:
             if len(self.first_bad) < SHOWN:
                 self.first_bad.append(BadLine(line.number, problem))
             return
-        self.not_utf8 += not line.is_utf8
-        if line.with_null is not None:
+        self.not_utf8 += not line.judgement.is_utf8
+        if (with_null := line.judgement.with_null) is not None:
             self.with_null += 1
-            self.first_with_null = self.first_with_null or BadLine(line.number, line.with_null)
+            self.first_with_null = self.first_with_null or BadLine(line.number, with_null)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -185,9 +185,9 @@ def _checked(file: str, source: Source, file_lines: Iterator[Line], encode: Enco
         for line in file_lines:
             total += 1
             if options.on_bad == "refuse":
-                tally.note(line, line.problem or _problem(line, encode))
-            if line.problem is None and not options.ignore_unknown:
-                undeclared.note(line.value)
+                tally.note(line, line.judgement.problem or _problem(line, encode))
+            if line.judgement.problem is None and not options.ignore_unknown:
+                undeclared.note(line.judgement.value)
     except KeyboardInterrupt:
         raise Interrupted(options.skip) from None  # nothing has been sent yet
     if tally.bad:
@@ -205,7 +205,7 @@ def _encoded(source: Source, keys: Sequence[str], newest: WriterSchemas, record:
 
 def _problem(line: Line, encode: Encode) -> str | None:
     """The reason a line that is not bad to the reader cannot be sent."""
-    if not line.is_utf8:
+    if not line.judgement.is_utf8:
         return NOT_UTF8
     try:
         encode(line.record)
@@ -239,7 +239,7 @@ class _Sender:
 
     def send(self, line: Line) -> None:
         """Sends one line. Raises LaminaError if its topic or its source's format cannot take it."""
-        self.tally.note(line, line.problem)
+        self.tally.note(line, line.judgement.problem)
         key, value = self._encoded(line)
         # A key decides its partition. Without a key, partitions take turns, so that they fill evenly.
         partition = self.partitions[self.tally.done % len(self.partitions)] if key is None else None
@@ -247,11 +247,11 @@ class _Sender:
         self.tally.sent += 1
 
     def _encoded(self, line: Line) -> tuple[bytes | None, bytes]:
-        if line.problem is not None:
+        if (problem := line.judgement.problem) is not None:
             if len(line.raw) > self.largest:
                 raise self._stopped(
                     f"{self.file}: line {line.number} is too large for topic {self.source.topic}, even for quarantine",
-                    line.problem,
+                    problem,
                     "Raise the topic's max.message.bytes, or take the line out.",
                 )
             return None, line.raw
@@ -346,9 +346,10 @@ def _headers(line: Line) -> list[tuple[str, bytes]]:
     Reasons are counted, so they never name their line. A line that is its own record (JSON lines) gets the reader's
     reason.
     """
-    if line.problem is None or line.record == line.raw:
+    problem = line.judgement.problem
+    if problem is None or line.record == line.raw:
         return []
-    return [(PROBLEM_HEADER, f"lamina ingest: {line.problem}".encode()[:_REASON_BYTES])]
+    return [(PROBLEM_HEADER, f"lamina ingest: {problem}".encode()[:_REASON_BYTES])]
 
 
 def _not_declared(file: str, source: Source, undeclared: UndeclaredCounter) -> LaminaError:

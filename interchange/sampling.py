@@ -139,16 +139,14 @@ class Sample:
         return Rules({field.name: field.kind for field in self.fields}, empty_as_null=self.empty_as_null)
 
 
-def file_sample(
-    file: str, stated: str | None, most: int = RECORDS, stdin: IO[bytes] | None = None, forms: CsvForms = ISO
-) -> Sample:
+def file_sample(file: str, stated: str | None, most: int = RECORDS, forms: CsvForms = ISO) -> Sample:
     """A sample of a file's first records (`-`: standard input). Raises LaminaError if it has none.
 
     forms: the forms of NULL and times in a CSV file
     """
     kind = format_of(file, stated)
     forms.check(file, kind)
-    with seekable(file, stdin or sys.stdin.buffer) as content:
+    with seekable(file, sys.stdin.buffer) as content:
 
         def read(rules: Rules) -> Iterator[Line]:
             return lines(content, file, kind, rules, LARGEST, forms)
@@ -174,7 +172,7 @@ def sample_of(
     declared: fields known beforehand, with the types of their values: Parquet's types, or the types of CSV texts before
         `typed` converts them
     """
-    values = (lambda line: line.value) if declared else _with_all_digits
+    values = (lambda line: line.judgement.value) if declared else _with_all_digits
     pass_over = _Pass(what, {name: _unseen(name) for name in declared}, values, typed)
     pass_over.note(read(Rules(declared)), most)
     epoch, units = _epoch(pass_over.seen)
@@ -221,8 +219,8 @@ class _Pass:
                 break
             self.records += 1
             size += len(line.raw)
-            if line.problem is not None:
-                self.bad.append(BadLine(line.number, line.problem))
+            if line.judgement.problem is not None:
+                self.bad.append(BadLine(line.number, line.judgement.problem))
             else:
                 self._add(self.values(line))
         if self.records == len(self.bad):
@@ -246,9 +244,9 @@ _MANY_DIGITS = re.compile(rb"\d[\d.]{15}")
 def _with_all_digits(line: Line) -> Mapping[str, Any]:
     """The values of a JSON record, with all digits of its numbers."""
     if not _MANY_DIGITS.search(line.raw):
-        return line.value
+        return line.judgement.value
     written = with_written_numbers(line.raw.decode(errors="replace"))
-    return written if isinstance(written, dict) else line.value
+    return written if isinstance(written, dict) else line.judgement.value
 
 
 def _unseen(name: str) -> Statistics:
@@ -296,14 +294,15 @@ def accepted(sample: Sample, read: ReadLines) -> Sample:
         refused: set[str] = set()
         bad, first = 0, []
         for line in itertools.islice(read(rules), sample.records):
-            if line.problem is None:
+            value, problem = line.judgement.value, line.judgement.problem
+            if problem is None:
                 continue
-            wrong = {name for name in alone if alone[name].judged_value({name: line.value.get(name)}).problem}
+            wrong = {name for name in alone if alone[name].judged_value({name: value.get(name)}).problem}
             wrong.update(line.unread)
             refused |= wrong
             if not wrong:
                 bad += 1
-                first.append(BadLine(line.number, line.problem))
+                first.append(BadLine(line.number, problem))
         if not refused:
             if bad == sample.records:
                 raise _nothing("the sample", first)

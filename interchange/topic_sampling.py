@@ -61,14 +61,14 @@ def _records_sample(
 
     def read(rules: Rules) -> Iterator[Line]:
         for number, value in enumerate(values, 1):
-            judgement = rules.judged(value)
-            yield Line(number, value, value, judgement.value, judgement.problem, judgement.with_null, judgement.is_utf8)
+            yield Line(number, value, value, rules.judged(value))
 
     in_topic = sum(brokers.latest(topic).values()) - sum(brokers.earliest(topic).values())
     sample = sample_of(f"topic {topic}", read, most, types)
     _refuse_schemas(topic, sample)
     lines = zip((k for k, v in pairs if v is not None), read(sample.rules()), strict=True)
-    keys = [(key_text(key) if types else key, line.value) for key, line in lines if line.problem is None]
+    good = [(key, line.judgement.value) for key, line in lines if line.judgement.problem is None]
+    keys = [(key_text(key) if types else key, value) for key, value in good]
     return replace(
         sample,
         is_all=sample.is_all and in_topic <= len(pairs),
@@ -101,8 +101,7 @@ def _changes_sample(topic: str, pairs: Sequence[Pair], stated: Mapping[str, Type
 
     def read(rules: Rules) -> Iterator[Line]:
         for number, (_, change) in enumerate(rows, 1):
-            judgement = rules.judged_value(change.values)
-            yield Line(number, b"", b"", change.values, judgement.problem, judgement.with_null)
+            yield Line(number, b"", b"", rules.judged_value(change.values))
 
     sample = sample_of(f"topic {topic}", read, len(rows), types)
     repeated = _key([(_bare(key), change.values) for key, change in rows], [field.name for field in sample.fields])
@@ -192,7 +191,8 @@ def unframed(topic: str, pairs: Sequence[Pair], registry: Registry | None) -> Un
         )
     keys = [key for key, value in pairs if value is not None]
     with_keys = all(key is not None and key.startswith(b"\0") for key in keys)
-    schemas = _schemas(registry, [*values, *(key for key in keys if with_keys and key is not None)])
+    framed = [*values, *(key for key in keys if with_keys and key is not None)]
+    schemas = registry.schemas({id for value in framed if (id := _id(value)) is not None})
     of_values = [schema for value in reversed(values) if (schema := schemas.get(_id(value) or "")) is not None]
     if not of_values:
         raise LaminaError(
@@ -219,11 +219,6 @@ def _types(schema: Schema, value: bytes) -> Mapping[str, Type]:
         case protobuf.KIND:
             return protobuf_types.columns_of(schema, protobuf.unindexed(frames.unframed(value, None)[1])[0])
     return {}
-
-
-def _schemas(registry: Registry, framed: Sequence[bytes]) -> dict[str, Schema | None]:
-    ids = {id for value in framed if (id := _id(value)) is not None}
-    return registry.schemas(ids)
 
 
 def _id(framed: bytes) -> str | None:

@@ -62,9 +62,9 @@ def problems(path: Path, source: Source) -> list[str | None]:
         result = lines(content, str(path), format_of(str(path), None), Rules.of(source), LARGEST)
         undeclared, errors = UndeclaredCounter(Rules.of(source).columns), []
         for line in result:
-            errors.append(line.problem)
-            if line.problem is None:
-                undeclared.note({name: value for name, value in line.value.items() if name})
+            errors.append(line.judgement.problem)
+            if line.judgement.problem is None:
+                undeclared.note({name: value for name, value in line.judgement.value.items() if name})
         assert not undeclared.fields()
         return errors
 
@@ -175,13 +175,13 @@ def test_options_name_the_null_texts_and_time_formats_of_a_csv_file(tmp_path: Pa
     source = compile_catalog(proposal(sample, "records", str(path)).files).sources["records"]
     with path.open("rb") as file:
         result = list(lines(file, str(path), "csv", Rules.of(source), LARGEST, forms))
-        assert [line.value for line in result] == [
+        assert [line.judgement.value for line in result] == [
             {"n": 1, "day": "2025-12-31", "at": "2026-02-01 08:05:00", "late": "02/03/2026"},
             {"n": None, "day": None, "at": None, "late": "2026-03-02"},
             {"n": None, "day": None, "at": None, "late": "n/a"},
         ]
         [first, *_] = lines(file, str(path), "csv", Rules.of(source), LARGEST, CsvForms((), ["%Y-%m-%d"]))
-    assert first.problem == "day is '31/12/2025', not written as %Y-%m-%d"
+    assert first.judgement.problem == "day is '31/12/2025', not written as %Y-%m-%d"
     for wrong in ("dd/MM/yyyy", "%d/%m", "%Y-%m-%Q", "%Y-%m-%d %Z", ""):
         with pytest.raises(LaminaError, match="is not a format of times"):
             CsvForms((), [wrong])
@@ -496,8 +496,7 @@ def test_a_field_with_a_refused_value_becomes_a_string() -> None:
 
     def read(rules: Rules) -> Iterator[Line]:
         for number, raw in enumerate(records, 1):
-            result = rules.judged(raw)
-            yield Line(number, raw, raw, result.value, result.problem)
+            yield Line(number, raw, raw, rules.judged(raw))
 
     as_map = Type("MAP", key=STRING, element=INT)
     guess = (
