@@ -84,6 +84,12 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
+def instant(text: str) -> dt.datetime:
+    """The time in an ISO 8601 text, which is UTC's unless it names a zone."""
+    time = dt.datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
+
+
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_encodable).encode
 
 

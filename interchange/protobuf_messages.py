@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from interchange.json_text import Number
+from interchange.json_text import Number, instant
 from view_algebra.errors import LaminaError
 from view_algebra.formats.interface import Schema
 from view_algebra.formats.protobuf import message_class
@@ -64,11 +63,6 @@ def _without_messages(value: Any) -> Any:
     return value.text if isinstance(value, Number) else value
 
 
-def _instant(value: Any) -> str:
-    time = datetime.fromisoformat(value)
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).isoformat()
-
-
 def _duration(value: Any) -> str:
     return f"{Decimal(_without_messages(value)):f}s"
 
@@ -87,7 +81,7 @@ def _decimal(value: Any) -> dict[str, Any]:
 _ANY_JSON = tuple(f"google.protobuf.{kind}" for kind in ("Struct", "Value", "ListValue"))
 
 _WRITTEN: Mapping[str, Callable[[Any], Any]] = {
-    "google.protobuf.Timestamp": _instant,
+    "google.protobuf.Timestamp": lambda value: instant(value).isoformat(),
     "google.protobuf.Duration": _duration,
     "google.type.Date": _day,
     "confluent.type.Decimal": _decimal,

@@ -8,11 +8,11 @@ import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Context, Decimal
 from typing import Any
 
-from interchange.json_text import Number, as_written
+from interchange.json_text import Number, as_written, instant
 from interchange.judgements import with_written_numbers
 from interchange.protobuf_messages import message
 from master_log.reading.schema_registry import Registry, RegistryUnavailable
@@ -241,16 +241,11 @@ def _avro_value(schema: Any, value: Any, named: Mapping[str, Any]) -> Any:
     return _SCALARS[kind](text) if kind in _SCALARS and isinstance(text, str) else text
 
 
-def _instant(text: str) -> datetime:
-    time = datetime.fromisoformat(text)
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
 _SCALARS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("int", "long"), int),
     **dict.fromkeys(("float", "double"), float),
     **dict.fromkeys(("bytes", "fixed"), binascii.a2b_base64),
-    **dict.fromkeys(("timestamp-millis", "timestamp-micros"), _instant),
+    **dict.fromkeys(("timestamp-millis", "timestamp-micros"), instant),
     **dict.fromkeys(("local-timestamp-millis", "local-timestamp-micros"), datetime.fromisoformat),
     "date": date.fromisoformat,
     "decimal": Decimal,

@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from interchange.json_text import Number, as_written
+from interchange.json_text import Number, as_written, instant
 from interchange.writers import key_of, value_of
 from lamina.authoring.catalog_files import files_in, read_text
 from view_algebra.compiled import Catalog, Source, View
@@ -184,8 +184,7 @@ def _headers(line: FixtureLine, headers: object) -> tuple[tuple[str, bytes | Non
 
 def _time(line: FixtureLine, text: object) -> datetime:
     try:
-        instant = datetime.fromisoformat(str(text))
+        return instant(str(text))
     except ValueError as error:
         way_out = 'Write it as "2026-03-01T10:00:00Z".'
         raise LaminaError(f"{line.place}: {TIME} is not a time", evidence=str(text), way_out=way_out) from error
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
