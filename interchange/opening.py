@@ -35,7 +35,9 @@ def seekable(name: str, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
             file = stdin if name == "-" else opened.enter_context(Path(name).open("rb"))
             _refuse_devices(file, name)
             if name == "-" or not file.seekable():
-                file = opened.enter_context(_copied(file, name))
+                copy = cast("IO[bytes]", opened.enter_context(tempfile.TemporaryFile()))
+                _copy(file, copy, name)
+                file = copy
             content = unpacked(file)
             if content is not file:
                 opened.enter_context(content)
@@ -61,17 +63,27 @@ def refuse_device(status: os.stat_result, name: str) -> None:
 
 
 def _copy(pipe: IO[bytes], copy: IO[bytes], name: str) -> None:
-    """Copies the bytes of a pipe. Raises LaminaError for a text without line ends."""
-    chunk = pipe.read(_CHUNK)
-    is_text = not is_packed(chunk) and not chunk.startswith(b"PAR1")
-    since = 0
-    while chunk:
-        copy.write(chunk)
-        end = chunk.rfind(b"\n")
-        since = since + len(chunk) if end < 0 else len(chunk) - end - 1
-        if is_text and since > MOST_OF_A_LINE:
-            raise endless(name, "a line")
+    """Copies the bytes of a pipe. Raises LaminaError for a text without line ends, or if the disk is full."""
+    try:
         chunk = pipe.read(_CHUNK)
+        is_text = not is_packed(chunk) and not chunk.startswith(b"PAR1")
+        since = 0
+        while chunk:
+            copy.write(chunk)
+            end = chunk.rfind(b"\n")
+            since = since + len(chunk) if end < 0 else len(chunk) - end - 1
+            if is_text and since > MOST_OF_A_LINE:
+                raise endless(name, "a line")
+            chunk = pipe.read(_CHUNK)
+        copy.seek(0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise LaminaError(
+            f"{name}: the temporary folder is full",
+            evidence=f"Bytes from a pipe are first copied to {tempfile.gettempdir()}, to be read twice.",
+            way_out="Set TMPDIR to a folder with more room, or pass the file itself to `lamina ingest`.",
+        ) from error
 
 
 def endless(name: str, line: str) -> LaminaError:
@@ -81,27 +93,6 @@ def endless(name: str, line: str) -> LaminaError:
         evidence="No topic takes such a record.",
         way_out="Use a file with one record per line.",
     )
-
-
-def _copied(file: IO[bytes], name: str) -> IO[bytes]:
-    """A temporary file with the bytes of a pipe."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
-    try:
-        _copy(file, copy, name)
-        copy.seek(0)
-    except LaminaError:
-        copy.close()
-        raise
-    except OSError as error:
-        copy.close()
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise LaminaError(
-            f"{name}: the temporary folder is full",
-            evidence=f"Bytes from a pipe are first copied to {tempfile.gettempdir()}, to be read twice.",
-            way_out="Set TMPDIR to a folder with more room, or pass the file itself to `lamina ingest`.",
-        ) from error
-    return cast("IO[bytes]", copy)
 
 
 @contextmanager
