@@ -273,11 +273,12 @@ class _Sender:
 
 def _send(sender: _Sender, file_lines: Iterator[Line], rate: float | None, on_progress: Callable[[int], None]) -> None:
     """Sends lines at a rate. Raises `Interrupted` on Ctrl-C, once the brokers hold every record before it."""
-    pace = _Pace(rate)
+    began = time.monotonic()
     with _between_records() as interrupted:
         try:
             for line in sender.readable(file_lines):
-                pace.wait(sender.tally.sent, interrupted)
+                if rate:
+                    _wait_until(began + sender.tally.sent / rate, interrupted)
                 if interrupted():
                     break
                 sender.send(line)
@@ -291,19 +292,10 @@ def _send(sender: _Sender, file_lines: Iterator[Line], rate: float | None, on_pr
             raise Interrupted(sender.tally.done)
 
 
-class _Pace:
-    """Delays records to `rate` per second. Records that are late are sent at once."""
-
-    def __init__(self, rate: float | None) -> None:
-        self._rate = rate
-        self._began = time.monotonic()
-
-    def wait(self, sent: int, interrupted: Callable[[], bool]) -> None:
-        while self._rate and not interrupted():
-            early = self._began + sent / self._rate - time.monotonic()
-            if early <= 0:
-                return
-            time.sleep(min(early, _SLICE_SECONDS))
+def _wait_until(moment: float, interrupted: Callable[[], bool]) -> None:
+    """Returns at this moment of the monotonic clock, or on Ctrl-C. A record that is late is sent at once."""
+    while not interrupted() and (early := moment - time.monotonic()) > 0:
+        time.sleep(min(early, _SLICE_SECONDS))
 
 
 @contextmanager
