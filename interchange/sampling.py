@@ -326,11 +326,11 @@ def _names(file: str, header: Sequence[str]) -> list[str]:
             way_out="Save the file as CSV in UTF-8, or name its format with --format.",
         )
     values = [name for name in names if name and not isinstance(typed(name), str)]
-    if values or any(Counter(names)[name] > 1 for name in names if name):
-        twice = [name for name, times in Counter(names).items() if name and times > 1]
+    twice = [name for name, times in Counter(names).items() if name and times > 1]
+    if values or twice:
         raise LaminaError(
             f"{file}: the first line does not name the columns",
-            evidence=f"It names {', '.join(twice)} twice." if twice and not values else f"Found: {values[0]}.",
+            evidence=f"Found: {values[0]}." if values else f"It names {', '.join(twice)} twice.",
             way_out="Name every column once in the first line.",
         )
     return [name for name in names if name]
