@@ -69,13 +69,11 @@ class UndeclaredCounter:
     def fields(self) -> list[UndeclaredField]:
         """The undeclared fields, the most frequent first."""
         paths = list(_paths(self._declared))
-
-        def meant(field: str) -> str | None:
-            return _meant(field, (path for path in paths if path not in self._always_with[field]))
-
-        return [
-            UndeclaredField(field, count, self._records, meant(field)) for field, count in self._counted.most_common()
-        ]
+        fields = []
+        for field, count in self._counted.most_common():
+            meant = _meant(field, (path for path in paths if path not in self._always_with[field]))
+            fields.append(UndeclaredField(field, count, self._records, meant))
+        return fields
 
 
 def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> list[UndeclaredField]:
