@@ -255,11 +255,10 @@ def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
     from serving_layer.change import differences
     from serving_layer.postgres import courtesy
 
-    with open_deployment(output) as deployment:
-        deployment.require_installed()
-        with waiting(output.tell, "comparing every row"), deployment.database.snapshot() as connection:
-            courtesy.stand_back(connection)
-            difference = differences.between(connection, view, against, key)
+    comparing = waiting(output.tell, "comparing every row")
+    with open_deployment(output, installed=True) as deployment, comparing, deployment.database.snapshot() as connection:
+        courtesy.stand_back(connection)
+        difference = differences.between(connection, view, against, key)
     if output.as_json:
         output.record({**asdict(difference), "equal": difference.equal})
     else:

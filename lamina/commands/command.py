@@ -144,12 +144,17 @@ def listen_address(listen: str, example: str) -> tuple[str, int]:
 
 
 @contextmanager
-def open_deployment(output: Output) -> Iterator[Deployment]:
-    """The deployment of the settings, closed at the end."""
+def open_deployment(output: Output, *, installed: bool = False) -> Iterator[Deployment]:
+    """The deployment of the settings, closed at the end.
+
+    With `installed`, raises LaminaError unless this version of Lamina is installed in its database.
+    """
     from lamina.operations.deployment import Deployment
 
     deployment = Deployment(Settings.read(), tell=output.tell, at=_stop_at, one_command=True)
     try:
+        if installed:
+            deployment.require_installed()
         yield deployment
     except KeyboardInterrupt:
         deployment.give_up()

@@ -51,8 +51,7 @@ def status(output: Output, alarms: bool) -> None:
     """
     from lamina.reports.status_lines import show, show_alarms
 
-    with open_deployment(output) as deployment:
-        deployment.require_installed()
+    with open_deployment(output, installed=True) as deployment:
         raised = (show_alarms if alarms else show)(output, deployment)
     if raised:
         sys.exit(1)
@@ -100,8 +99,7 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
     """
     if live and preview is not None:
         raise click.UsageError("--live checks the deployed views. It cannot be used with --preview.")
-    with open_deployment(output) as deployment:
-        deployment.require_installed()
+    with open_deployment(output, installed=True) as deployment:
         if live:
             with waiting(output.tell, "running the checks of views"):
                 verdicts = _check_live(deployment, views)
@@ -207,8 +205,7 @@ def verify(output: Output, receipt: TextIO) -> None:
     from lamina.reports.receipt_lines import read, show
 
     receipt_read = read(receipt)
-    with open_deployment(output) as deployment:
-        deployment.require_installed()
+    with open_deployment(output, installed=True) as deployment:
         parts = deployment.database, deployment.spark(), deployment.log(), deployment.brokers
         with waiting(output.tell, "reading every record below the receipt's offsets, computing every row again"):
             try:
@@ -244,11 +241,10 @@ def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int)
     from batch_layer.selects import Services
     from lamina.reports.blame_lines import show
 
-    with open_deployment(output) as deployment:
-        deployment.require_installed()
-        with waiting(output.tell, "reading every record of the view from the log and Kafka"):
-            services = Services(deployment.database, deployment.spark, deployment.log, deployment.brokers)
-            history = find(services, view, key, since=since, limit=limit, watching=deployment.watching)
+    reading = waiting(output.tell, "reading every record of the view from the log and Kafka")
+    with open_deployment(output, installed=True) as deployment, reading:
+        services = Services(deployment.database, deployment.spark, deployment.log, deployment.brokers)
+        history = find(services, view, key, since=since, limit=limit, watching=deployment.watching)
     show(output, view, history)
     if history.selected is not None:
         raise Different

@@ -53,7 +53,6 @@ def schemas(output: Output, sources: Sequence[str]) -> None:
     from serving_layer.promise.kept_schemas import listed
 
     with open_deployment(output) as deployment:
-        deployment.require_installed()
         deployed = deployment.deployed().sources
         for name in sources:
             look_up(deployed, name, "source")

@@ -32,8 +32,7 @@ def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
     """
     from lamina.operations import rebuild_steps
 
-    with open_deployment(output) as deployment:
-        deployment.require_installed()
+    with open_deployment(output, installed=True) as deployment:
         verdicts: list[Verdict] = []
         proofs = rebuild_steps.rebuild(deployment, views, leap=leap, on_checked=verdicts.extend)
         _show_proofs(output, proofs)
@@ -60,8 +59,7 @@ def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due:
     from lamina.operations import rebuild_steps
     from serving_layer.promise.rebuilds import Scheduler
 
-    with open_deployment(output) as deployment:
-        deployment.require_installed()
+    with open_deployment(output, installed=True) as deployment:
         if due and not (views := deployment.batch.due(views)):
             output.text("no view is due", rebuild=None, views=[])
             return
