@@ -68,7 +68,7 @@ def ingest(
 
     with open_deployment(output) as deployment:
         declared = look_up(deployment.deployed().sources, source, "source")
-        sending = waiting(output.tell, _narration(file), shown=output.has_bar)
+        sending = waiting(output.tell, _narration(file), shown=output.err.is_terminal)
         with _resumable(output, source), output.progress(file) as on_progress, sending:
             done = send(
                 declared,

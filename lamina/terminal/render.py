@@ -44,11 +44,6 @@ class Output:
         self.out.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign]
         self.err.on_broken_pipe = _discard_narration  # type: ignore[method-assign]
 
-    @property
-    def has_bar(self) -> bool:
-        """True if a person sees the progress bar."""
-        return self.err.is_terminal
-
     def tell(self, line: str) -> None:
         """Prints a line of narration."""
         self.err.print(harmless(line), style="dim", markup=False, soft_wrap=not self.err.is_terminal)
@@ -58,21 +53,15 @@ class Output:
         self.err.print("alarm: ", style="bold red", end="")
         self.err.print(harmless(alarm), markup=False, soft_wrap=True)
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Prints rows as a table, or as one JSON object per line."""
         if self.as_json:
             names = distinct_names(columns)
             for row in rows:
-                self._line(dict(zip(names, row, strict=True)))
+                self.record(dict(zip(names, row, strict=True)))
             return
         columns = [harmless(column) for column in columns]
-        table = Table(
-            title=None if title is None else harmless(title),
-            title_justify="left",
-            box=None,
-            pad_edge=False,
-            header_style="bold",
-        )
+        table = Table(box=None, pad_edge=False, header_style="bold")
         shown = [[cell(value) for value in row] for row in rows]
         for number, column in enumerate(columns):
             numeric = bool(shown) and all(_numeric(row[number]) for row in shown)
@@ -102,13 +91,18 @@ class Output:
     def text(self, text: str, **fields: Any) -> None:
         """Prints a text, or in JSON the fields."""
         if self.as_json:
-            self._line(fields or {"text": text})
+            self.record(fields or {"text": text})
         else:
             self.out.print(harmless(text), markup=False, soft_wrap=True)
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Prints one JSON object, for results that are not tables."""
-        self._line(dict(record))
+        try:
+            line = _as_json(record, allow_nan=False)
+        except ValueError:
+            line = _as_json(_with_texts(record))
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
@@ -132,14 +126,6 @@ class Output:
         for part in (error.evidence, error.way_out):
             if part:
                 self.err.print("\n" + harmless(part), markup=False, soft_wrap=True)
-
-    def _line(self, record: Mapping[str, Any]) -> None:
-        try:
-            line = _as_json(record, allow_nan=False)
-        except ValueError:
-            line = _as_json(_with_texts(record))
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
 
 
 _HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -237,7 +223,7 @@ class _HarmlessFormatter(logging.Formatter):
         return harmless(super().format(record))
 
 
-def log_to_stderr(console: Console, level: int = logging.INFO) -> None:
+def log_to_stderr(console: Console) -> None:
     """Sends Lamina's log to stderr, one line per entry, with the time."""
     handler = RichHandler(
         console=console, show_path=False, show_level=False, log_time_format="%H:%M:%S", markup=False, highlighter=None
@@ -245,7 +231,7 @@ def log_to_stderr(console: Console, level: int = logging.INFO) -> None:
     handler.setFormatter(_HarmlessFormatter("%(message)s"))
     logger = logging.getLogger("lamina")
     logger.handlers = [handler]
-    logger.setLevel(level)
+    logger.setLevel(logging.INFO)
     logger.propagate = False
 
 

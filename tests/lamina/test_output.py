@@ -126,11 +126,11 @@ def test_a_control_character_never_reaches_a_terminal(capsys: pytest.CaptureFixt
     output.text(f"a\tb\n{HOSTILE}")
     output.alarm(HOSTILE)
     output.error(LaminaError(HOSTILE, evidence=f"line 1\n{HOSTILE}", way_out=HOSTILE))
-    output.table([HOSTILE], [[HOSTILE]], title=HOSTILE)
+    output.table([HOSTILE], [[HOSTILE]])
     log_to_stderr(output.err)
     logging.getLogger("lamina.test").warning("logged %s", HOSTILE)
     shown = "".join(capsys.readouterr())
-    assert shown.count(SHOWN) == 10
+    assert shown.count(SHOWN) == 9
     Output(as_json=True).table([HOSTILE], [[HOSTILE]])
     Output(as_json=True).error(LaminaError(HOSTILE))
     shown += "".join(capsys.readouterr())
