@@ -75,22 +75,18 @@ def _described(brokers: Brokers, topics: Sequence[str]) -> dict[str, TopicState]
     undecided: list[OpenTransaction] = []
     with suppress(LaminaError):
         undecided = brokers.open_transactions(ends)
-    retentions = _retentions(brokers, topics)
-    topics_by_name = {}
-    for topic in topics:
-        of_topic = [transaction for transaction in undecided if transaction.at.topic == topic]
-        kept = retentions.get(topic)
-        topics_by_name[topic] = TopicState(
-            Offsets.of(topic, ends.on(topic)), Offsets.of(topic, earliest.on(topic)), kept, of_topic
-        )
-    return topics_by_name
-
-
-def _retentions(brokers: Brokers, topics: Sequence[str]) -> dict[str, Retention]:
-    """The retention of each topic that we may describe."""
+    retentions: dict[str, Retention] = {}
     with suppress(LaminaError):
-        return brokers.retentions(topics)
-    return {}
+        retentions = brokers.retentions(topics)
+    return {
+        topic: TopicState(
+            Offsets.of(topic, ends.on(topic)),
+            Offsets.of(topic, earliest.on(topic)),
+            retentions.get(topic),
+            [transaction for transaction in undecided if transaction.at.topic == topic],
+        )
+        for topic in topics
+    }
 
 
 def _thresholds(deployment: Deployment) -> Thresholds:
