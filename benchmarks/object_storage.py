@@ -17,8 +17,8 @@ from benchmarks.rebuild_rate import archive, rebuild
 from benchmarks.running import catch_up, deployment
 from lamina.operations import applying
 from lamina.operations.deployment import Deployment
-from lamina.spark.spark_session import sibling
 from lamina.terminal.render import Output
+from tests.lent_spark import sibling
 
 SHARE = 0.7
 """Least share of the rate over a folder."""

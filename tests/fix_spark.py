@@ -18,7 +18,7 @@ from lamina.configuration.settings import Settings
 from lamina.services.jars import jar_files
 from speed_layer.plans import INTERPRETED
 from tests.fix_services import Services, quick_java
-from tests.lent_spark import remember_java_names
+from tests.lent_spark import remember_java_names, sibling
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +46,7 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
 @contextmanager
 def session_of(spark_of_run: SparkSession, settings: Settings) -> Iterator[SparkSession]:
     """A Spark session whose catalog `lamina` is in the database and warehouse of `settings`."""
-    session = lamina.spark.spark_session.sibling(spark_of_run, settings)
+    session = sibling(spark_of_run, settings)
     for key, value in INTERPRETED.items():  # the laws, and commands with a JVM of their own, have code made
         session.conf.set(key, value)
     yield session

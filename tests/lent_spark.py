@@ -19,7 +19,8 @@ from pyspark.sql import SparkSession
 import lamina.spark.spark_session
 from lamina.cli import main
 from lamina.configuration.settings import Settings
-from lamina.spark.spark_session import sibling
+from lamina.spark.spark_configuration import iceberg_catalog
+from serving_layer.postgres import log_catalog
 
 
 def lent(spark: SparkSession) -> Mapping[str, str]:
@@ -62,6 +63,18 @@ def _let_go(spark: SparkSession) -> None:
     for query in list(spark._jsparkSession.sharedState().activeStreamingQueries().values()):
         if query is not None:  # one that ends meanwhile has left the map
             query.stop()
+
+
+def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
+    """Another session of the same Spark for other settings' master log. It shares the JVM but no names."""
+    log_catalog.ensure_schema(settings.postgres)
+    other = spark.newSession()
+    for key, value in iceberg_catalog(settings).items():
+        other.conf.set(key, value)
+    jvm = other.sparkContext._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.SparkSession.setActiveSession(other._jsparkSession)
+    return other
 
 
 def borrowed(settings: Settings) -> SparkSession:

@@ -89,18 +89,6 @@ def cancel_jobs() -> None:
         context.cancelAllJobs()
 
 
-def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
-    """Another session of the same Spark for other settings' master log. It shares the JVM but no names."""
-    log_catalog.ensure_schema(settings.postgres)
-    other = spark.newSession()
-    for key, value in iceberg_catalog(settings).items():
-        other.conf.set(key, value)
-    jvm = other.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to say which session is the active one
-    assert jvm is not None
-    jvm.org.apache.spark.sql.SparkSession.setActiveSession(other._jsparkSession)  # noqa: SLF001
-    return other
-
-
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
     """Keeps PySpark from handling Ctrl-C. Its handler asks the JVM over the same connection on which an answer is

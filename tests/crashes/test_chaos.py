@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import lamina.spark.spark_session
 from benchmarks.chaos.__main__ import last_rebuild_and_check
 from benchmarks.chaos.faults.service_faults import kill
 from benchmarks.chaos.hostile import HOSTILE
@@ -30,7 +29,7 @@ from lamina.services.embedded import EmbeddedServices
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import PATIENCE, Deployed, one
 from tests.fix_services import new_home, quick_java, remove_home
-from tests.lent_spark import lent, taken_back
+from tests.lent_spark import lent, sibling, taken_back
 
 QUICK = (
     "hostile_records_of_every_kind",
@@ -84,7 +83,7 @@ def test_every_snapshot_is_correct_during_faults(
     assert len(storm.struck) == len(QUICK)
     assert storm.readers.wrong == []
     assert storm.readers.snapshots > len(QUICK)
-    deployment = Deployment(there, lent=lamina.spark.spark_session.sibling(spark_of_run, there))
+    deployment = Deployment(there, lent=sibling(spark_of_run, there))
     Deployed(deployment, None).check()
     deployment.close()
 
@@ -93,7 +92,7 @@ def test_a_starting_speed_layer_waits_for_kafka_and_a_stopping_one_not_for_postg
     apart: EmbeddedServices, spark_of_run: SparkSession, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     there = _there(apart, settings)
-    opened = Deployment(there, lent=lamina.spark.spark_session.sibling(spark_of_run, there))
+    opened = Deployment(there, lent=sibling(spark_of_run, there))
     with another_database(opened, "outage") as deployment:
         deployed = Deployed(deployment, None)
         deployed.apply(events=EVENTS, totals=TOTALS)

@@ -15,7 +15,6 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from pyspark.sql import SparkSession
 
-import lamina.spark.spark_session
 from lamina.configuration.settings import Settings
 from lamina.operations import installation, topic_records
 from lamina.operations.deployment import Deployment
@@ -30,6 +29,7 @@ from speed_layer.continuity import CannotContinue
 from tests.fix_catalogs import EVENTS
 from tests.fix_lamina import Deployed
 from tests.fix_services import new_home, quick_java, remove_home
+from tests.lent_spark import sibling
 from view_algebra.errors import LaminaError
 
 TOTALS = "CREATE VIEW totals AS SELECT count(*) AS events, sum(n) AS n FROM events;"
@@ -87,7 +87,7 @@ def broker() -> Iterator[OwnBroker]:
 def fragile(broker: OwnBroker, settings: Settings, spark_of_run: SparkSession) -> Iterator[Deployed]:
     """A deployment over a broker that loses records."""
     settings = dataclasses.replace(settings, kafka=broker.start())
-    deployment = Deployment(settings, lent=lamina.spark.spark_session.sibling(spark_of_run, settings))
+    deployment = Deployment(settings, lent=sibling(spark_of_run, settings))
     installation.install(deployment)
     deployed = Deployed(deployment, None)
     deployment.brokers.create(f"{deployed.prefix}_events", 1)

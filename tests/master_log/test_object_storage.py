@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 
 from lamina.configuration.settings import Settings
 from lamina.services.s3 import Store
-from lamina.spark.spark_session import sibling
 from master_log import stores
 from master_log.archive_runs import ArchiveRun, maintain
 from master_log.kafka.brokers import Brokers
@@ -28,6 +27,7 @@ from tests.fix_catalogs import EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.fix_services import Services
 from tests.fix_sources import NewSource
+from tests.lent_spark import sibling
 from tests.master_log.logs import fill, ids, opened
 from view_algebra.errors import LaminaError
 
