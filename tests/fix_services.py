@@ -24,7 +24,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
 from lamina.configuration.settings import Settings
-from lamina.services import postgres, s3
+from lamina.services import kafka_broker, postgres, s3
 from lamina.services.embedded import Addresses, EmbeddedServices
 from lamina.services.jars import jar_files, resolve
 from lamina.services.java import QUICK_COMPILER, archive_options, java_home
@@ -65,19 +65,18 @@ def quick_java(home: Path, group: str) -> tuple[str, ...]:
     )
 
 
+def service_processes(home: Path) -> dict[str, psutil.Process]:
+    """The processes of the embedded services that run in a home, by service."""
+    running = {"kafka": kafka_broker.find(home), "postgres": postgres.find(home), "s3": s3.find(home)}
+    return {name: psutil.Process(service.process.pid) for name, service in running.items() if service is not None}
+
+
 def remove_home(home: Path) -> None:
     """Ends what runs in a home and removes it: nobody needs what a good end would write to the disk."""
-    embedded = EmbeddedServices(home)
-    for name, number in (
-        ("kafka", signal.SIGKILL),
-        ("s3", signal.SIGKILL),
-        ("postgres", signal.SIGQUIT),
-    ):  # to Postgres: at once
-        for service in embedded.status() if home.exists() else ():
-            if service.name == name and service.pid is not None:
-                with contextlib.suppress(psutil.Error):
-                    psutil.Process(service.pid).send_signal(number)
-    embedded.stop()
+    for name, process in service_processes(home).items():
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(signal.SIGQUIT if name == "postgres" else signal.SIGKILL)  # to Postgres: at once
+    EmbeddedServices(home).stop()
     shutil.rmtree(home, ignore_errors=True)
 
 

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 from lamina.services import kafka_broker, postgres, s3
 from lamina.services.jars import jar_files
 from lamina.services.java import java_home
-from lamina.services.own_processes import RunningProcess, listening, locked
+from lamina.services.own_processes import RunningProcess, locked
 from view_algebra.errors import LaminaError
 
 S = TypeVar("S", kafka_broker.Broker, postgres.Server)
@@ -38,21 +37,6 @@ class Addresses:
     analyst: str
     reader: str
     store: s3.Store | None = None
-
-
-@dataclass(frozen=True)
-class Service:
-    """The current state of one service. `address`, `pid` and `since` are None if it does not run."""
-
-    name: str
-    address: str | None
-    pid: int | None
-    since: datetime | None
-
-    @property
-    def running(self) -> bool:
-        """True if it accepts connections."""
-        return self.pid is not None
 
 
 class NotRunning(LaminaError):
@@ -164,17 +148,6 @@ class EmbeddedServices:
             stopped.result()
         return bool(stopping)
 
-    def status(self) -> tuple[Service, ...]:
-        """The current state of Kafka, Postgres and, if there is one, the object storage. Starts nothing and waits for
-        nothing.
-        """
-        state = self._read()
-        return (
-            _service("kafka", self._find_kafka(state)),
-            _service("postgres", self._find_postgres(state)),
-            *((_service("s3", s3.find(self.home)),) if s3.wanted(self.home) else ()),
-        )
-
     def addresses(self) -> Addresses:
         """Addresses of the running services. Raises LaminaError if one of them does not run."""
         state = self._read()
@@ -244,10 +217,3 @@ def _alive(kind: Callable[..., S], last: Mapping[str, Any] | None) -> S | None:
     """The service of the state file, or None if the file is lost or outdated."""
     service = None if last is None else kind(**{**last, "process": RunningProcess(**last["process"])})
     return service if service is not None and service.process.alive() else None
-
-
-def _service(name: str, service: kafka_broker.Broker | postgres.Server | s3.Store | None) -> Service:
-    if service is None or not listening(service.port):
-        return Service(name, None, None, None)
-    since = datetime.fromtimestamp(service.process.started, UTC)
-    return Service(name, f"127.0.0.1:{service.port}", service.process.pid, since)

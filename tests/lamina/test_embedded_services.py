@@ -22,7 +22,15 @@ from lamina.services.background import SpeedProcess
 from lamina.services.embedded import Addresses, EmbeddedServices
 from lamina.services.own_processes import RunningProcess, free_port, port_is_free
 from master_log.reading.kafka_reader import KAFKA_READER
-from tests.fix_services import REPOSITORY, Topic, new_home, quick_java, remove_home, remove_what_killed_runs_left
+from tests.fix_services import (
+    REPOSITORY,
+    Topic,
+    new_home,
+    quick_java,
+    remove_home,
+    remove_what_killed_runs_left,
+    service_processes,
+)
 from view_algebra.errors import LaminaError
 
 
@@ -53,7 +61,7 @@ def processes_of(home: Path) -> set[int]:
 
 
 def pids(embedded: EmbeddedServices) -> list[int]:
-    return [service.pid for service in embedded.status() if service.pid is not None]
+    return [process.pid for process in service_processes(embedded.home).values()]
 
 
 def kill_both(embedded: EmbeddedServices) -> None:
@@ -121,7 +129,7 @@ def test_a_stop_from_another_process_leaves_nothing_running(embedded: EmbeddedSe
     assert len(processes_of(embedded.home)) > 2
     subprocess.run([sys.executable, "-m", "lamina.local.stack", embedded.home], check=True, cwd=REPOSITORY)
     assert processes_of(embedded.home) == set()
-    assert not any(service.running for service in embedded.status())
+    assert service_processes(embedded.home) == {}
 
 
 def test_a_start_that_fails_leaves_the_services_that_ran_before(embedded: EmbeddedServices) -> None:

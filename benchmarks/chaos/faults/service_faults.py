@@ -20,6 +20,7 @@ from benchmarks.chaos.stage import NAME, Stage
 from benchmarks.chaos.table import fault
 from lamina.services import postgres
 from lamina.services.embedded import EmbeddedServices
+from tests.fix_services import service_processes
 from view_algebra.errors import LaminaError
 
 BATCH = struct.Struct(">qi")
@@ -61,7 +62,7 @@ def store_killed(stage: Stage, dice: random.Random) -> None:
 @fault(4, "services")
 def kafka_stopped(stage: Stage, dice: random.Random) -> None:
     """Kafka stands still (SIGSTOP) and resumes."""
-    with stopped([_service(stage, "kafka")]):
+    with stopped([service_processes(_services(stage).home)["kafka"]]):
         stage.wait(dice.choice((5, 5, 10, 20)))
 
 
@@ -89,18 +90,9 @@ def connections_ended(stage: Stage, _: random.Random) -> None:
     )
 
 
-def _service(stage: Stage, name: str) -> psutil.Process:
-    [service] = [service for service in _services(stage).status() if service.name == name]
-    return psutil.Process(service.pid)
-
-
 def kill(services: EmbeddedServices, *names: str) -> None:
     """Ends services (kill -9), and returns once their ports are free, so that they restart at their old addresses."""
-    processes = [
-        psutil.Process(service.pid)
-        for service in services.status()
-        if service.name in names and service.pid is not None
-    ]
+    processes = [process for name, process in service_processes(services.home).items() if name in names]
     for process in processes:
         process.kill()
     for process in processes:
