@@ -60,9 +60,6 @@ _IN_PYSPARK = {
         ("org.apache.spark", "spark-tags_2.13"),
         ("org.checkerframework", "*"),
     ),
-    "kafka": (),
-    "s3": (),
-    "s3_server": (),
 }
 """Jars that are left out because pyspark brings its own. The last one is only for compilers."""
 
@@ -170,12 +167,17 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _ivy() -> Path:
-    """The Ivy that ships inside pyspark."""
+def jars_of_pyspark() -> Path:
+    """The folder of the jars inside pyspark."""
     package = importlib.util.find_spec("pyspark")
     if package is None or package.origin is None:
         raise LaminaError("PySpark is not installed", way_out="Run `make setup`.")
-    (ivy,) = Path(package.origin).parent.glob("jars/ivy-*.jar")
+    return Path(package.origin).parent / "jars"
+
+
+def _ivy() -> Path:
+    """The Ivy that ships inside pyspark."""
+    (ivy,) = jars_of_pyspark().glob("ivy-*.jar")
     return ivy
 
 
@@ -203,7 +205,7 @@ def write_lock(java: Path) -> None:
 def _resolved(draft: Path, group: str, java: Path) -> Path:
     """A folder of all jars that a group needs, in Maven's layout."""
     dependencies = "".join(_dependency(*artifact) for artifact in _GROUPS[group])
-    excludes = "".join(f'<exclude org="{org}" module="{module}"/>' for org, module in _IN_PYSPARK[group])
+    excludes = "".join(f'<exclude org="{org}" module="{module}"/>' for org, module in _IN_PYSPARK.get(group, ()))
     (draft / "ivy.xml").write_text(
         f'<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
         f'<info organisation="lamina" module="{group}"/>'

@@ -13,14 +13,14 @@ import struct
 import subprocess
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 from lamina.services import own_processes
+from lamina.services.jars import jars_of_pyspark
 from lamina.services.java import LOG4J2, archive_options
-from lamina.services.own_processes import RunningProcess, comes_up, free_port, no_start, spawn, tail
+from lamina.services.own_processes import RunningProcess, free_port, spawn, start_service
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 180.0
@@ -28,9 +28,6 @@ START_SECONDS = 180.0
 
 STOP_SECONDS = 60.0
 """Seconds for a stop. It takes a second, or more if it writes an archive of classes."""
-
-ATTEMPTS = 3
-"""Attempts at a start. Another process may take a port after we saw it free and before Kafka binds it."""
 
 _PROPERTIES: Mapping[str, str] = {
     "process.roles": "broker,controller",
@@ -105,32 +102,31 @@ def start(
     logs = home / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     logs.mkdir(parents=True, exist_ok=True)
-    what = evidence = ""
-    for _ in range(ATTEMPTS):
-        port = free_port(ports[0] if ports else None)
-        controller_port = free_port(ports[1] if ports else None)
-        properties = _write_properties(folder, port, controller_port, settings)
+    output = logs / "kafka.out"
+    output.unlink(missing_ok=True)
+    properties = folder / "server.properties"
+    controller_port = 0
+
+    def launch(port: int) -> tuple[RunningProcess, subprocess.Popen[bytes]]:
+        nonlocal controller_port
+        controller_port = free_port(ports[1] if ports and port == ports[0] else None)
+        _write_properties(properties, port, controller_port, settings)
         command = _java(java, jars, logs)
         _format(folder, properties, command)
         command[1:1] = jvm_options or archive_options(home, "kafka")
-        output = logs / "kafka.out"
-        output.unlink(missing_ok=True)
-        process, child = spawn(
-            [*command, "kafka.Kafka", str(properties)], log=output, marker=str(properties), cwd=folder
-        )
-        if comes_up(child, partial(answers, port), START_SECONDS):
-            return Broker(process, port, controller_port)
-        what = no_start("Kafka", child, START_SECONDS)
-        process.stop((signal.SIGTERM, 5.0))
-        evidence = tail(output, 4) or tail(logs / "kafka.log", 4)
-        if "Address already in use" not in evidence + tail(logs / "kafka.log", 40):
-            break
-        ports = None
-    raise LaminaError(
-        what,
-        evidence=evidence,
-        way_out=f"The whole log is {logs / 'kafka.log'}. A full disk or too little memory is the usual cause.",
+        return spawn([*command, "kafka.Kafka", str(properties)], log=output, marker=str(properties), cwd=folder)
+
+    process, port = start_service(
+        "Kafka",
+        launch,
+        answers,
+        stop,
+        port=ports[0] if ports else None,
+        within=START_SECONDS,
+        logs=(output, logs / "kafka.log"),
+        cause="A full disk or too little memory",
     )
+    return Broker(process, port, controller_port)
 
 
 def stop(process: RunningProcess) -> None:
@@ -152,16 +148,13 @@ def find(home: Path) -> Broker | None:
 def answers(port: int) -> bool:
     """True if a broker there answers an ApiVersions request. It listens before it serves."""
     request = struct.pack(">hhih", 18, 0, 1, -1)
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
-            connection.sendall(struct.pack(">i", len(request)) + request)
-            return len(connection.recv(8)) == 8
-    except OSError:
-        return False
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        return len(connection.recv(8)) == 8
+    return False
 
 
-def _write_properties(folder: Path, port: int, controller_port: int, settings: Mapping[str, str]) -> Path:
-    path = folder / "server.properties"
+def _write_properties(path: Path, port: int, controller_port: int, settings: Mapping[str, str]) -> None:
     values = {
         **_PROPERTIES,
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
@@ -171,15 +164,11 @@ def _write_properties(folder: Path, port: int, controller_port: int, settings: M
         **settings,
     }
     path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-    return path
 
 
 def _java(java: Path, jars: tuple[Path, ...], logs: Path) -> list[str]:
     """The JVM's command line. Kafka's jars log through slf4j, and its binding to log4j comes from pyspark."""
-    package = find_spec("pyspark")
-    assert package is not None
-    assert package.origin is not None
-    spark = Path(package.origin).parent / "jars"
+    spark = jars_of_pyspark()
     binding = [*spark.glob("slf4j-api-2*.jar"), *spark.glob("log4j-slf4j2-impl-*.jar")]
     classpath = [*binding, *(jar for jar in jars if not jar.name.startswith("slf4j-api"))]
     return [

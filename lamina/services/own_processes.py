@@ -25,6 +25,9 @@ from view_algebra.errors import LaminaError
 LOCK_SECONDS = 240.0
 """Seconds that a start or stop waits for another one of the same home. A slow start of Kafka takes 180."""
 
+ATTEMPTS = 3
+"""Attempts at a start. Another process may take a port after we saw it free and before the service binds it."""
+
 START_TIME_TOLERANCE = 2.0
 """Seconds by which two readings of one process' start time may differ. It is derived from the boot time, which clock
 adjustments move.
@@ -120,14 +123,12 @@ def _await_end(process: RunningProcess, patience: float) -> bool:
 def find(marker: str, *, name: str) -> RunningProcess | None:
     """The process with the argument `marker` whose executable's name contains `name`, however it was started."""
     for process in psutil.process_iter():
-        try:
+        with contextlib.suppress(psutil.Error):
             arguments = process.cmdline()
             if arguments and name in Path(arguments[0]).name and marker in arguments:
                 running = RunningProcess(process.pid, process.create_time(), marker)
                 if running.alive():
                     return running
-        except psutil.Error:
-            continue
     return None
 
 
@@ -171,16 +172,45 @@ def spawn(
     return RunningProcess(child.pid, started, marker), child
 
 
-def comes_up(child: subprocess.Popen[bytes], answers: Callable[[], bool], within: float) -> bool:
-    """Waits until a service that was just started answers. Returns False if it ends, or is silent for `within`
-    seconds.
+def start_service(
+    service: str,
+    launch: Callable[[int], tuple[RunningProcess, subprocess.Popen[bytes]]],
+    answers: Callable[[int], bool],
+    stop: Callable[[RunningProcess], None],
+    *,
+    port: int | None,
+    within: float,
+    logs: Sequence[Path],
+    cause: str,
+) -> tuple[RunningProcess, int]:
+    """Starts a service, on `port` if it is free. Returns its process and its port once it answers.
+
+    launch: spawns it on a port
+    logs: files that it writes. The error shows the end of the first that is not empty, and names the last
+    cause: usual cause of a failure
+
+    Raises LaminaError if it ends while it starts, or does not answer within `within` seconds.
     """
-    deadline = time.monotonic() + within
-    while child.poll() is None and time.monotonic() < deadline:
-        if answers():
-            return True
-        time.sleep(0.03)
-    return False
+    for _ in range(ATTEMPTS):
+        chosen = free_port(port)
+        sizes = {log: log.stat().st_size if log.exists() else 0 for log in logs}
+        process, child = launch(chosen)
+        deadline = time.monotonic() + within
+        while child.poll() is None and time.monotonic() < deadline:
+            if answers(chosen):
+                return process, chosen
+            time.sleep(0.03)
+        ended = child.poll() is not None
+        stop(process)
+        written = b"".join(log.read_bytes()[size:] for log, size in sizes.items() if log.exists())
+        if b"Address already in use" not in written:
+            break
+        port = None
+    raise LaminaError(
+        f"{service} ended while it started" if ended else f"{service} did not start within {within:.0f} seconds",
+        evidence=next(filter(None, (tail(log, 5) for log in logs)), ""),
+        way_out=f"The whole log is {logs[-1]}. {cause} is the usual cause.",
+    )
 
 
 @contextlib.contextmanager
@@ -215,27 +245,9 @@ def free_port(preferred: int | None = None) -> int:
 
 def port_is_free(port: int) -> bool:
     """True if a server could listen on the port now."""
-    with socket.socket() as probe:
-        # As servers do, since TIME_WAIT does not occupy the port.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
         return True
-
-
-def no_start(service: str, child: subprocess.Popen[bytes], seconds: float) -> str:
-    """The reason that a service has not come up: its process ended, or did not answer in time."""
-    ended = child.poll() is not None
-    return f"{service} ended while it started" if ended else f"{service} did not start within {seconds:.0f} seconds"
-
-
-def listening(port: int) -> bool:
-    """True if a server accepts connections on the port."""
-    with socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    return False
 
 
 def is_loopback(host: str) -> bool:

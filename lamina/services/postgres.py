@@ -29,16 +29,13 @@ from psycopg2 import sql
 
 from lamina.services import access, own_processes
 from lamina.services.access import let_through
-from lamina.services.own_processes import Owner, RunningProcess, comes_up, free_port, no_start, spawn, tail
+from lamina.services.own_processes import Owner, RunningProcess, spawn, start_service
 from serving_layer.postgres import connecting
 from serving_layer.readers.analyst_limits import CONNECTIONS_OF_A_PERSON, superusers_script
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 120.0
 """Seconds for a start. It takes 0.3 s, but recovery after kill -9 reads the log since the last checkpoint."""
-
-ATTEMPTS = 3
-"""Attempts at a start. Another process may take a port after we saw it free and before Postgres binds it."""
 
 USER = "pgserver"
 """System user that runs Postgres if we are root. useradd creates it if it is missing."""
@@ -141,29 +138,25 @@ def start(home: Path, *, port: int | None, settings: Mapping[str, str] = NO_SETT
         _initialise(folder, programs, owner, _passwords(home)["postgres"], unsafe)
     _clear_leftovers(data)
     log = logs / "postgres.log"
-    for _ in range(ATTEMPTS):
-        chosen = free_port(port)
-        size = log.stat().st_size if log.exists() else 0
+
+    def launch(chosen: int) -> tuple[RunningProcess, subprocess.Popen[bytes]]:
         command = [str(programs / "postgres"), "-D", str(data)]
         for key, value in {**SETTINGS, **settings, "port": str(chosen)}.items():
             command += ["-c", f"{key}={value}"]
-        process, child = spawn(command, log=log, marker=str(data), cwd=Path("/"), owner=owner)
-        if comes_up(child, partial(answers, home, chosen), START_SECONDS):
-            _prepare(home, chosen)
-            return Server(process, chosen)
-        what = no_start("Postgres", child, START_SECONDS)
-        stop(process)
-        with log.open("rb") as file:
-            file.seek(size)
-            output = file.read().decode(errors="replace")
-        if "Address already in use" not in output:
-            break
-        port = None
-    raise LaminaError(
-        what,
-        evidence=tail(log, 5),
-        way_out=f"The whole log is {log}. A full disk or a data folder of another version is the usual cause.",
+        return spawn(command, log=log, marker=str(data), cwd=Path("/"), owner=owner)
+
+    process, port = start_service(
+        "Postgres",
+        launch,
+        partial(answers, home),
+        stop,
+        port=port,
+        within=START_SECONDS,
+        logs=[log],
+        cause="A full disk or a data folder of another version",
     )
+    _prepare(home, port)
+    return Server(process, port)
 
 
 def keep_private(home: Path) -> None:

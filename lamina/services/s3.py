@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import secrets
 import signal
+import subprocess
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from lamina.services import own_processes
-from lamina.services.own_processes import RunningProcess, comes_up, free_port, no_start, spawn, tail
-from view_algebra.errors import LaminaError
+from lamina.services.own_processes import RunningProcess, spawn, start_service
 
 WAREHOUSE = "s3://lamina/warehouse"
 """The warehouse. A bucket is a folder to S3Proxy, so creating the folder creates it."""
@@ -20,9 +20,6 @@ START_SECONDS = 60.0
 """Seconds for a start. It takes one on two idle cores."""
 
 STOP_SECONDS = 10.0
-
-ATTEMPTS = 3
-"""Attempts at a start. Another process may take a port after we saw it free and before S3Proxy binds it."""
 
 _USER = "lamina"
 
@@ -57,26 +54,25 @@ def start(home: Path, *, java: Path, jars: tuple[Path, ...]) -> Store:
     folder, output = home / "s3", home / "logs" / "s3.out"
     for needed in (folder / "data" / WAREHOUSE.split("/")[2], output.parent):
         needed.mkdir(parents=True, exist_ok=True)
-    before = _last_start(home)
-    port, key = before or (None, secrets.token_hex(16))
-    for _ in range(ATTEMPTS):
-        port = free_port(port)
-        properties = _write_properties(folder, port, key)
-        output.unlink(missing_ok=True)
+    port, key = _last_start(home) or (None, secrets.token_hex(16))
+    output.unlink(missing_ok=True)
+
+    def launch(chosen: int) -> tuple[RunningProcess, subprocess.Popen[bytes]]:
+        properties = str(_write_properties(folder, chosen, key))
         command = [str(java / "bin" / "java"), "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-jar", str(jars[0])]
-        process, child = spawn([*command, "--properties", str(properties)], log=output, marker=str(properties))
-        if comes_up(child, partial(answers, port), START_SECONDS):
-            return Store(process, port, key)
-        what = no_start("The object storage", child, START_SECONDS)
-        process.stop()
-        if "Address already in use" not in tail(output, 40):
-            break
-        port = None
-    raise LaminaError(
-        what,
-        evidence=tail(output, 4),
-        way_out=f"The whole log is {output}. A full disk or too little memory is the usual cause.",
+        return spawn([*command, "--properties", properties], log=output, marker=properties)
+
+    process, port = start_service(
+        "The object storage",
+        launch,
+        answers,
+        stop,
+        port=port,
+        within=START_SECONDS,
+        logs=[output],
+        cause="A full disk or too little memory",
     )
+    return Store(process, port, key)
 
 
 def stop(process: RunningProcess) -> None:
@@ -98,14 +94,10 @@ def wanted(home: Path) -> bool:
 
 def answers(port: int) -> bool:
     """True if a store answers there. To a request without keys, it answers that keys are needed."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1.0)
-    try:
+    with suppress(OSError, HTTPException), closing(HTTPConnection("127.0.0.1", port, timeout=1.0)) as connection:
         connection.request("GET", "/")
         return connection.getresponse().status in (200, 403)
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+    return False
 
 
 def _properties(folder: Path) -> Path:
