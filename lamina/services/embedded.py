@@ -21,7 +21,7 @@ from lamina.services.java import java_home
 from lamina.services.own_processes import RunningProcess, locked
 from view_algebra.errors import LaminaError
 
-S = TypeVar("S", kafka_broker.Broker, postgres.Server)
+S = TypeVar("S", kafka_broker.Broker, postgres.Server, s3.Store)
 
 
 @dataclass(frozen=True)
@@ -73,56 +73,36 @@ class EmbeddedServices:
         """
         with self._locked():
             java = java_home(self.home)
-            files = jar_files(self.home, "kafka")
             state = self._read()
-            broker, server = self._end_hanging(self._find_kafka(state), self._find_postgres(state))
-            running = [service.process for service in (broker, server, s3.find(self.home)) if service is not None]
-            ports = state.get("kafka", {})
+            broker = _answering(self._find_kafka(state), kafka_broker.answers, kafka_broker.stop)
+            server = _answering(self._find_postgres(state), partial(postgres.answers, self.home), postgres.stop)
+            object_store = _answering(s3.find(self.home), s3.answers, s3.stop)
+            running = [service.process for service in (broker, server, object_store) if service is not None]
             try:
-                with ThreadPoolExecutor(max_workers=3) as pool:
-                    stored = pool.submit(self._start_store, java) if store or s3.wanted(self.home) else None
-                    kafka_start = partial(
-                        kafka_broker.start,
-                        self.home,
-                        java=java,
-                        jars=files,
-                        settings=self._kafka_settings,
-                        jvm_options=self._kafka_jvm_options,
-                        ports=(ports["port"], ports["controller_port"]) if ports else None,
-                    )
-                    postgres_start = partial(postgres.start, self.home, port=state.get("postgres", {}).get("port"))
-                    new_broker = None if broker else pool.submit(kafka_start)
-                    new_server = None if server else pool.submit(postgres_start)
-                broker = new_broker.result() if new_broker else broker
-                server = new_server.result() if new_server else server
-                object_store = stored.result() if stored else None
+                with ThreadPoolExecutor(max_workers=2) as pool:
+                    starting_broker = pool.submit(lambda: broker or self._start_kafka(java, state.get("kafka")))
+                    port = state.get("postgres", {}).get("port")
+                    starting_server = pool.submit(lambda: server or postgres.start(self.home, port=port))
+                    if store or s3.wanted(self.home):
+                        object_store = object_store or s3.start(
+                            self.home, java=java, jars=jar_files(self.home, "s3_server")
+                        )
+                broker, server = starting_broker.result(), starting_server.result()
             except BaseException:  # also for Ctrl-C
                 self._stop(except_for=running)
                 raise
-            assert broker is not None
-            assert server is not None
             self._write({"kafka": asdict(broker), "postgres": asdict(server)})
             return self._addresses(broker, server, object_store)
 
-    def _start_store(self, java: Path) -> s3.Store:
-        running = s3.find(self.home)
-        if running is not None and s3.answers(running.port):
-            return running
-        if running is not None:
-            s3.stop(running.process)
-        return s3.start(self.home, java=java, jars=jar_files(self.home, "s3_server"))
-
-    def _end_hanging(
-        self, broker: kafka_broker.Broker | None, server: postgres.Server | None
-    ) -> tuple[kafka_broker.Broker | None, postgres.Server | None]:
-        """Ends a service that hangs or is dying, so that another can start. Returns those that answer."""
-        if broker is not None and not kafka_broker.answers(broker.port):
-            kafka_broker.stop(broker.process)
-            broker = None
-        if server is not None and not postgres.answers(self.home, server.port):
-            postgres.stop(server.process)
-            server = None
-        return broker, server
+    def _start_kafka(self, java: Path, last: Mapping[str, Any] | None) -> kafka_broker.Broker:
+        return kafka_broker.start(
+            self.home,
+            java=java,
+            jars=jar_files(self.home, "kafka"),
+            settings=self._kafka_settings,
+            jvm_options=self._kafka_jvm_options,
+            ports=(last["port"], last["controller_port"]) if last else None,
+        )
 
     def stop(self) -> bool:
         """Stops all services, and returns when no process of theirs is left. Returns False if none ran."""
@@ -211,6 +191,14 @@ class EmbeddedServices:
                     evidence=str(error),
                     way_out=f"{self.home} must be writable and have 1 GB free.",
                 ) from error
+
+
+def _answering(service: S | None, answers: Callable[[int], bool], stop: Callable[[RunningProcess], None]) -> S | None:
+    """The service if it answers. One that hangs or is dying is ended, so that another can start."""
+    if service is None or answers(service.port):
+        return service
+    stop(service.process)
+    return None
 
 
 def _alive(kind: Callable[..., S], last: Mapping[str, Any] | None) -> S | None:
