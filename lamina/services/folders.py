@@ -30,7 +30,8 @@ def own_folder(parent: Path) -> Path:
         _remove_left(parent)
         folder = parent / uuid.uuid4().hex
         folder.mkdir(mode=0o700)
-        _hold(folder)
+        descriptor = os.open(folder / _OWNER, os.O_CREAT | os.O_RDWR, 0o600)  # stays open until the process ends
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
     _MINE[parent] = folder
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -49,11 +50,6 @@ def _remove_left(parent: Path) -> int:
     for folder in left:
         shutil.rmtree(folder, ignore_errors=True)
     return len(left)
-
-
-def _hold(folder: Path) -> None:
-    descriptor = os.open(folder / _OWNER, os.O_CREAT | os.O_RDWR, 0o600)  # stays open until the process ends
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _is_left(folder: Path) -> bool:

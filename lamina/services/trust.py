@@ -13,7 +13,6 @@ import ssl
 import struct
 import time
 import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,16 +28,16 @@ _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 
 
-def trusting(environment: Mapping[str, str] | None = None) -> ssl.SSLContext:
+def trusting() -> ssl.SSLContext:
     """A context for Python with the machine's certificates."""
-    return ssl.create_default_context(cafile=_bundle(os.environ if environment is None else environment))
+    return ssl.create_default_context(cafile=_bundle())
 
 
-def network_options(folder: Path, environment: Mapping[str, str] | None = None) -> list[str]:
+def network_options(folder: Path) -> list[str]:
     """The JVM options for reaching the network as other programs on this machine do. The key store is written to
     `folder`.
     """
-    bundle = _bundle(os.environ if environment is None else environment)
+    bundle = _bundle()
     options = []
     if bundle is not None:
         store = folder / "trusted.jks"
@@ -52,9 +51,9 @@ def network_options(folder: Path, environment: Mapping[str, str] | None = None) 
     return options
 
 
-def _bundle(environment: Mapping[str, str]) -> Path | None:
+def _bundle() -> Path | None:
     """The machine's file of certificates: the first that has any."""
-    named = [environment.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")]
+    named = [os.environ.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")]
     places = (Path(path) for path in (*named, ssl.get_default_verify_paths().cafile, *BUNDLES) if path)
     return next((path for path in places if path.is_file() and _certificates(path)), None)
 
