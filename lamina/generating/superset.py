@@ -11,7 +11,6 @@ import re
 import uuid
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -42,20 +41,10 @@ REFRESH_SECONDS = 30
 
 NO_CACHE = -1
 
+ROW_COUNT = {"metric_name": "rows", "expression": "COUNT(*)", "description": "rows of the view"}
+
 _SAME_EACH_TIME = (1980, 1, 1, 0, 0, 0)
 """Modification time of each file in the bundle: the earliest that a zip file can hold."""
-
-
-@dataclass(frozen=True)
-class Ids:
-    """The ids of one deployment's objects in Superset."""
-
-    address: Address
-
-    def of(self, kind: str, name: str = "") -> str:
-        """The id of the object with this kind and name."""
-        place = f"{self.address.server}/{self.address.database}"
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"lamina://{place}/{kind}/{name}"))
 
 
 def bundle(catalog: Catalog, address: Address) -> bytes:
@@ -69,21 +58,25 @@ def bundle(catalog: Catalog, address: Address) -> bytes:
 
 def files(catalog: Catalog, address: Address) -> dict[str, Mapping[str, Any]]:
     """The contents of the bundle's files, by name."""
-    ids = Ids(address)
     views = drawn_first(catalog)
     contents: dict[str, Mapping[str, Any]] = {
         "metadata.yaml": {"version": VERSION},  # without a type, so that `import-datasources` can read it
-        f"databases/{DATABASE}.yaml": _database(address, ids),
-        "dashboards/views.yaml": _dashboard(views, ids),
+        f"databases/{DATABASE}.yaml": _database(address),
+        "dashboards/views.yaml": _dashboard(views, address),
     }
     for number, view in enumerate(views):
         file = f"{number}_{re.sub(r'[^A-Za-z0-9]', '_', view.name)}.yaml"
-        contents[f"datasets/{DATABASE}/{file}"] = _dataset(catalog, view, ids)
-        contents[f"charts/{file}"] = _chart(catalog, view, ids)
+        contents[f"datasets/{DATABASE}/{file}"] = _dataset(catalog, view, address)
+        contents[f"charts/{file}"] = _chart(catalog, view, address)
     return contents
 
 
-def _database(address: Address, ids: Ids) -> Mapping[str, Any]:
+def _id(address: Address, kind: str, name: str = "") -> str:
+    """The id of an object of this kind and name in Superset."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"lamina://{address.server}/{address.database}/{kind}/{name}"))
+
+
+def _database(address: Address) -> Mapping[str, Any]:
     query = "" if address.sslmode == "prefer" else f"?sslmode={address.sslmode}"
     user, name = quote(address.user, safe=""), quote(address.database, safe="")
     return {
@@ -96,12 +89,12 @@ def _database(address: Address, ids: Ids) -> Mapping[str, Any]:
         "allow_dml": False,
         "allow_csv_upload": False,
         "extra": {"allows_virtual_table_explore": True},
-        "uuid": ids.of("database"),
+        "uuid": _id(address, "database"),
         "version": VERSION,
     }
 
 
-def _dataset(catalog: Catalog, view: View, ids: Ids) -> Mapping[str, Any]:
+def _dataset(catalog: Catalog, view: View, address: Address) -> Mapping[str, Any]:
     shown = kinds(catalog, view)
     times = [column.name for column, kind in zip(view.columns, shown, strict=True) if kind == "time"]
     measures = [column.name for column, kind in zip(view.columns, shown, strict=True) if kind == "number"]
@@ -113,7 +106,7 @@ def _dataset(catalog: Catalog, view: View, ids: Ids) -> Mapping[str, Any]:
         "schema": SCHEMA,
         "filter_select_enabled": True,
         "extra": {"certification": {"certified_by": DATABASE, "details": _certified(view)}},
-        "uuid": ids.of("dataset", view.name),
+        "uuid": _id(address, "dataset", view.name),
         "columns": [
             {
                 "column_name": column.name,
@@ -125,18 +118,14 @@ def _dataset(catalog: Catalog, view: View, ids: Ids) -> Mapping[str, Any]:
             }
             for column in view.columns
         ],
-        "metrics": [_row_count(), *(_metric(view, name) for name in measures)],
+        "metrics": [ROW_COUNT, *(_metric(view, name) for name in measures)],
         "version": VERSION,
-        "database_uuid": ids.of("database"),
+        "database_uuid": _id(address, "database"),
     }
 
 
 def _certified(view: View) -> str:
     return f"Equals its SELECT over every record below its offsets. {row(view)}".strip()
-
-
-def _row_count() -> Mapping[str, Any]:
-    return {"metric_name": "rows", "expression": "COUNT(*)", "description": "rows of the view"}
 
 
 def _metric(view: View, name: str) -> Mapping[str, Any]:
@@ -168,7 +157,7 @@ def metric_name(view: View, column: str) -> str:
     return f"{'sum' if column in view.additive else 'max'}_{column}"
 
 
-def _chart(catalog: Catalog, view: View, ids: Ids) -> Mapping[str, Any]:
+def _chart(catalog: Catalog, view: View, address: Address) -> Mapping[str, Any]:
     parameters = _parameters(catalog, view)
     return {
         "slice_name": view.name,
@@ -177,9 +166,9 @@ def _chart(catalog: Catalog, view: View, ids: Ids) -> Mapping[str, Any]:
         "certification_details": _certified(view),
         "viz_type": parameters["viz_type"],
         "params": parameters,
-        "uuid": ids.of("chart", view.name),
+        "uuid": _id(address, "chart", view.name),
         "version": VERSION,
-        "dataset_uuid": ids.of("dataset", view.name),
+        "dataset_uuid": _id(address, "dataset", view.name),
     }
 
 
@@ -222,7 +211,7 @@ def _parameters(catalog: Catalog, view: View) -> dict[str, Any]:
     return {"viz_type": "echarts_timeseries_line", **parameters, **whole}
 
 
-def _dashboard(views: list[View], ids: Ids) -> Mapping[str, Any]:
+def _dashboard(views: list[View], address: Address) -> Mapping[str, Any]:
     """A dashboard with all charts, two in a row."""
     position: dict[str, Any] = {
         "DASHBOARD_VERSION_KEY": "v2",
@@ -240,7 +229,7 @@ def _dashboard(views: list[View], ids: Ids) -> Mapping[str, Any]:
         for at, (name, view) in enumerate(charts.items()):
             about = {
                 "chartId": first + at + 1,
-                "uuid": ids.of("chart", view.name),
+                "uuid": _id(address, "chart", view.name),
                 "sliceName": view.name,
                 "width": 6,
                 "height": 50,
@@ -253,7 +242,7 @@ def _dashboard(views: list[View], ids: Ids) -> Mapping[str, Any]:
         "slug": "lamina-views",
         "certified_by": DATABASE,
         "published": True,
-        "uuid": ids.of("dashboard"),
+        "uuid": _id(address, "dashboard"),
         "position": position,
         "metadata": {"refresh_frequency": REFRESH_SECONDS, "timed_refresh_immune_slices": [], "expanded_slices": {}},
         "version": VERSION,
