@@ -72,19 +72,13 @@ def _is_measured(catalog: Catalog, view: View, column: str) -> bool:
     """True if an aggregate computes the column, here or in a view that this one reads. A table's columns are
     recorded.
     """
-    if view.name in catalog.sources:
+    output = next((output for output in view.lineage if output.column == column), None)
+    if output is None or view.name in catalog.sources:
         return False
-    for output in view.lineage:
-        if output.column != column:
-            continue
-        if output.aggregates:
-            return True
-        origins = (name.rpartition(".") for name in output.columns)
-        return any(
-            relation in view.reads and _is_measured(catalog, catalog.views[relation], name)
-            for relation, _, name in origins
-        )
-    return False
+    origins = (name.rpartition(".") for name in output.columns)
+    return bool(output.aggregates) or any(
+        relation in view.reads and _is_measured(catalog, catalog.views[relation], name) for relation, _, name in origins
+    )
 
 
 def chart(catalog: Catalog, view: View) -> Choice | None:
