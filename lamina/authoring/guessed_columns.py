@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from interchange.guessing import ID_NAME, Statistics
 from interchange.sampling import GuessedField, Sample
@@ -189,7 +188,7 @@ def _values(column: GuessedColumn) -> str | None:
     if column.kind.nested or not seen.values or _PERSONAL.search(column.field.name):
         return None
     if seen.lowest is not None and column.kind.numeric and seen.lowest != seen.highest:
-        return f"{_short(seen.lowest)} to {_short(seen.highest)}"
+        return f"{seen.lowest:,} to {seen.highest:,}"
     if seen.earliest and column.kind in (DATE, TIMESTAMP) and seen.earliest != seen.latest:
         return f"{seen.earliest} to {seen.latest}"
     examples = [text for text, _ in seen.different.most_common(EXAMPLES) if 0 < len(text) <= LONGEST_EXAMPLE]
@@ -197,10 +196,6 @@ def _values(column: GuessedColumn) -> str | None:
     if seen.many or len(seen.different) == seen.values or not examples:
         return None
     return f"e.g. {', '.join(examples)}"
-
-
-def _short(number: Decimal | None) -> str:
-    return f"{number:,}" if number is not None else ""
 
 
 def _doubt(column: GuessedColumn) -> str | None:

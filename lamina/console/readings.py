@@ -127,7 +127,11 @@ def missing_server(name: str, seconds: float, refusal: LaminaError | None, start
 def missing_speed_layer(current: Overview) -> list[MissingService]:
     """Lists the sources that no speed layer reads, and the ones whose speed layer has been silent for too long."""
     unread = [source.name for source in current.sources if source.writer is None and source.stopped is None]
-    silent = {source.name: source.heard_age for source in current.sources if source.heard_age and _is_silent(source)}
+    silent = {
+        source.name: silence
+        for source in current.sources
+        if source.is_read and source.stopped is None and (silence := source.heard_age or 0) > SILENCE
+    }
     missing = []
     if unread:
         way_out = "Start it: `lamina up`, or `lamina speed`. Nothing is lost."
@@ -150,7 +154,3 @@ def _some(names: list[str]) -> str:
     """
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
-
-
-def _is_silent(source: SourceOverview) -> bool:
-    return source.is_read and source.stopped is None and (source.heard_age or 0) > SILENCE

@@ -150,7 +150,10 @@ class Watch:
             for question in self._questions:
                 question.asked.clear()
             tasks = [group.create_task(question.repeat()) for question in self._questions]
-            await self._await_first()
+            with suppress(TimeoutError):  # later answers follow in the next readings
+                async with asyncio.timeout(PATIENCE):
+                    for question in self._questions:
+                        await question.asked.wait()
             heard = time.monotonic()
             while time.monotonic() < heard + LINGERS:
                 if self.listeners:
@@ -161,15 +164,6 @@ class Watch:
                 await asyncio.sleep(EVERY)
             for task in tasks:
                 task.cancel()
-
-    async def _await_first(self) -> None:
-        """Waits for the first answers or refusals, for no longer than `PATIENCE`. Later ones follow in the next
-        readings.
-        """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
-                for question in self._questions:
-                    await question.asked.wait()
 
     def _log(self, missing: list[MissingService]) -> None:
         """Logs a line per outage, and one at its end."""

@@ -22,7 +22,7 @@ def show(output: Output, view: str, history: Blame) -> None:
         lines = [line for event in history.events for line in _lines(view, event)]
         shown = [
             (history.read_at, "now", "below " + "; ".join(map(str, history.below.values())), text)
-            for text in _now(history)
+            for text in [_values(row) for row in history.shown] or ["no row"]
         ]
         output.table(("time", "what", "offsets", "values"), [*lines, *shown])
     _tell(output, view, history)
@@ -117,10 +117,6 @@ def _change(change: RowChange) -> str:
         return f"new: {_values(after)}" if after is not None else f"gone: {_values(before or {})}"
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return ", ".join(f"{name} {_value(before.get(name))} → {_value(after.get(name))}" for name in names)
-
-
-def _now(history: Blame) -> list[str]:
-    return [_values(row) for row in history.shown] or ["no row"]
 
 
 def _values(row: Mapping[str, object]) -> str:
