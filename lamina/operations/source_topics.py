@@ -140,14 +140,12 @@ def declared_partitions(catalog: Catalog, topic: str) -> int | None:
     return next(iter(declared.values()), None)
 
 
-def notes_on_existing(brokers: Brokers, sources: Collection[Source]) -> list[str]:
+def notes_on_existing(brokers: Brokers, sources: Collection[Source]) -> Iterator[str]:
     """The warnings of `plan` about existing topics of these sources. Empty if the brokers do not answer."""
-    lines: list[str] = []
     with suppress(LaminaError):
         for source in sources if sources and brokers.listening() else ():
             if brokers.topic_id(source.topic) is not None:
-                lines += warnings(brokers, source)
-    return lines
+                yield from warnings(brokers, source)
 
 
 def warnings(brokers: Brokers, source: Source) -> Iterator[str]:
@@ -174,22 +172,21 @@ def warnings(brokers: Brokers, source: Source) -> Iterator[str]:
             )
 
 
-def notes_on_schemas(sources: Iterable[Source], registry: Callable[[], Registry | None]) -> list[str]:
+def notes_on_schemas(sources: Iterable[Source], registry: Callable[[], Registry | None]) -> Iterator[str]:
     """The warnings for these sources. Empty if the registry does not answer."""
     from view_algebra.formats import Decoding
 
-    warnings: list[str] = []
     named = [source for source in sources if (by := Decoding.of(source)) is not None and by.values_name_schemas]
     if not named:
-        return warnings
+        return
     asked = registry()
     if asked is None:
         names = ", ".join(source.name for source in named)
-        return [f"{names}: records name schemas of a registry, but LAMINA_SCHEMA_REGISTRY is not set"]
+        yield f"{names}: records name schemas of a registry, but LAMINA_SCHEMA_REGISTRY is not set"
+        return
     with suppress(LaminaError):
         for source in named:
-            warnings += _differing(source, asked)
-    return warnings
+            yield from _differing(source, asked)
 
 
 def _differing(source: Source, registry: Registry) -> Iterator[str]:

@@ -80,7 +80,7 @@ def test_partitions_that_an_existing_topic_does_not_have_are_reported(brokers: B
         f"b: topic {name} exists with 3 partitions and keeps them: 'partitions' = '2' only counts if `lamina apply`"
         " creates the topic"
     )
-    assert source_topics.notes_on_existing(brokers, [catalog.sources["a"]]) == []
+    assert list(source_topics.notes_on_existing(brokers, [catalog.sources["a"]])) == []
 
 
 def test_plan_reports_a_topic_that_apply_would_create(brokers: Brokers, topic: Topic) -> None:
@@ -108,7 +108,7 @@ MAY_LOSE = [
 def test_a_topic_that_may_lose_old_records_before_they_are_counted_is_reported(brokers: Brokers, topic: Topic) -> None:
     for settings, may_lose in MAY_LOSE:
         name = topic(**settings)
-        notes = source_topics.notes_on_existing(brokers, [declared(name, None, None).sources["b"]])
+        notes = list(source_topics.notes_on_existing(brokers, [declared(name, None, None).sources["b"]]))
         assert len(notes) == may_lose, notes
     name = topic(**WEEK)
     [note] = source_topics.notes_on_existing(brokers, declared(name, None).sources.values())
@@ -120,4 +120,4 @@ def test_a_topic_that_may_lose_old_records_before_they_are_counted_is_reported(b
 
 
 def test_a_topic_that_does_not_exist_yet_is_not_reported(brokers: Brokers, topic: Topic) -> None:
-    assert source_topics.notes_on_existing(brokers, declared(f"{topic()}_later", "2").sources.values()) == []
+    assert list(source_topics.notes_on_existing(brokers, declared(f"{topic()}_later", "2").sources.values())) == []
