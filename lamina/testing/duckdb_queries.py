@@ -63,9 +63,7 @@ def answers(records: Mapping[str, pa.Table], views: Iterable[View]) -> dict[str,
     connection = duckdb.connect()
     connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL
     for name, table in records.items():
-        connection.register("arrow", with_wall_clocks(table))
-        connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM arrow')
-        connection.unregister("arrow")
+        connection.from_arrow(with_wall_clocks(table)).create(f'"{name}"')
     rows_by_view: dict[str, list[Row]] = {}
     for view in views:
         if (translated := translated_view(view)) is not None:
@@ -138,12 +136,10 @@ def _bucket(select: exp.Select) -> None:
     end = parse_one(f"time_bucket(INTERVAL {size}, {time}) + INTERVAL {size}", dialect="duckdb")
     grouped = calls[0].sql("spark")
     calls[0].replace(start.copy())
-    for field in list(select.find_all(exp.Dot)):
-        if field.this.sql("spark") == grouped and field.parent_select is select:
+    for field in list(select.find_all(exp.Dot, exp.Column)):
+        of_window = field.table == "window" if isinstance(field, exp.Column) else field.this.sql("spark") == grouped
+        if of_window and field.parent_select is select:
             field.replace({"start": start, "end": exp.paren(end)}[field.name].copy())
-    for column in list(select.find_all(exp.Column)):
-        if column.table == "window" and column.parent_select is select:
-            column.replace({"start": start, "end": exp.paren(end)}[column.name].copy())
 
 
 def _alike(node: exp.Expr) -> bool:
