@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -71,11 +72,9 @@ class CsvForms:
     def time(self, text: str) -> str | None:
         """The time in ISO 8601, or None for a text that fits no format."""
         for form in self.times:
-            try:
+            with suppress(ValueError):
                 moment = _strptime(text.strip(), form)
-            except ValueError:
-                continue
-            return moment.isoformat(" ") if _TIME_OF_DAY.search(form) else moment.date().isoformat()
+                return moment.isoformat(" ") if _TIME_OF_DAY.search(form) else moment.date().isoformat()
         return None
 
 

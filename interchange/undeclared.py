@@ -9,6 +9,7 @@ import difflib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,12 +81,10 @@ def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> l
     """The undeclared fields of raw records. A record that is not a JSON object has none."""
     undeclared = UndeclaredCounter(declared)
     for raw in values:
-        try:
+        with suppress(ValueError, RecursionError):
             value = json.loads(raw or b"")
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            undeclared.note(value)
+            if isinstance(value, dict):
+                undeclared.note(value)
     return undeclared.fields()
 
 

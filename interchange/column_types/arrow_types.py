@@ -27,8 +27,7 @@ def type_of(arrow: Any) -> Type:
     if at.is_dictionary(arrow):
         return type_of(arrow.value_type)
     if at.is_struct(arrow):
-        parts = [arrow.field(number) for number in range(arrow.num_fields)]
-        return struct_or_map({part.name: type_of(part.type) for part in parts})
+        return struct_or_map({part.name: type_of(part.type) for part in arrow})
     if at.is_list(arrow) or at.is_large_list(arrow) or at.is_fixed_size_list(arrow):
         return Type("ARRAY", element=type_of(arrow.value_type))
     if at.is_map(arrow):
