@@ -32,7 +32,7 @@ from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.change import registry, view_checks
 from serving_layer.change.view_checks import Trial, Verdict
-from serving_layer.narration import waited_for, waiting
+from serving_layer.narration import waiting
 from serving_layer.postgres import courtesy
 from serving_layer.postgres.database import Connection, Database
 from serving_layer.postgres.states import GenerationState, RebuildState, Step, Stop
@@ -202,19 +202,17 @@ class BatchLayer:
 
     def compute(self, id: int, name: str, shared: SharedRecords | None = None) -> int:
         """Computes and loads one view's cells of all records below its cut. Returns the number of cells."""
+        shared = shared or SharedRecords()
         with waiting(self.tell, f"{name}: computing and loading the cells of all records"):
-            return self._compute(id, name, shared or SharedRecords())
-
-    def _compute(self, id: int, name: str, shared: SharedRecords) -> int:
-        self._expect(id)
-        with self.database.begin() as connection:
-            new = lookup.generation_of_rebuild(connection, id, name)
-            version = versions.get(connection, name, new.version)
-            todo = loading.not_loaded(connection, new.id)
-        tables = [table for table in version.view.cell_tables if table.name in todo]
-        total = sum(self._compute_table(new, version.sources[table.source], table, shared) for table in tables)
-        self.tell(f"{name}: {total:,} cells computed" if todo else f"{name}: its cells were computed before")
-        self._finish_step(id, Step.COMPUTE, name)
+            self._expect(id)
+            with self.database.begin() as connection:
+                new = lookup.generation_of_rebuild(connection, id, name)
+                version = versions.get(connection, name, new.version)
+                todo = loading.not_loaded(connection, new.id)
+            tables = [table for table in version.view.cell_tables if table.name in todo]
+            total = sum(self._compute_table(new, version.sources[table.source], table, shared) for table in tables)
+            self.tell(f"{name}: {total:,} cells computed" if todo else f"{name}: its cells were computed before")
+            self._finish_step(id, Step.COMPUTE, name)
         return total
 
     def _compute_table(self, new: Generation, source: Source, table: CellTable, shared: SharedRecords) -> int:
@@ -231,31 +229,31 @@ class BatchLayer:
             loading.complete(connection, new.id, table.name, attempt, parts.keys())
         return sum(parts.values())
 
-    @waited_for("merging the records that were counted meanwhile")
     def go_live(self, id: int) -> None:
         """Folds the realtime views into the batch views. From then on micro-batches merge into the new cells.
 
         A leap goes live when it lands.
         """
-        run = self._expect(id)
-        indexes.renew(self.database)
-        if run.is_resumable:  # only an apply or a preview may read new sources
-            new_sources.gather(self.database, self.log, id)
-        self._delivery(run).go_live(id, self.generations(id))
-        self._finish_step(id, Step.GO_LIVE)
+        with waiting(self.tell, "merging the records that were counted meanwhile"):
+            run = self._expect(id)
+            indexes.renew(self.database)
+            if run.is_resumable:  # only an apply or a preview may read new sources
+                new_sources.gather(self.database, self.log, id)
+            self._delivery(run).go_live(id, self.generations(id))
+            self._finish_step(id, Step.GO_LIVE)
 
-    @waited_for("comparing every new cell with the published one")
     def prove(self, id: int, names: Sequence[str] = ()) -> list[Proof]:
         """Compares every cell of the new generations of these views, or of all, with the published one.
 
         A view that was dropped meanwhile has no proof, nor has a view that leaps.
         """
-        run = self._expect(id)
-        run.check_names(names)
-        named = [new for new in self.generations(id) if new.view in (names or run.views)]
-        provable = self._delivery(run).provable(named)
-        proofs = [proof for new in provable if (proof := self.compare(new, id)) is not None]
-        self._finish_step(id, Step.PROVE, *names)
+        with waiting(self.tell, "comparing every new cell with the published one"):
+            run = self._expect(id)
+            run.check_names(names)
+            named = [new for new in self.generations(id) if new.view in (names or run.views)]
+            provable = self._delivery(run).provable(named)
+            proofs = [proof for new in provable if (proof := self.compare(new, id)) is not None]
+            self._finish_step(id, Step.PROVE, *names)
         return proofs
 
     def compare(self, new: Generation, rebuild: int | None = None) -> Proof | None:
@@ -274,24 +272,23 @@ class BatchLayer:
         self.tell(f"{result.view}: {result.cells:,} cells{both_versions}, {result.differing:,} differ")
         return result
 
-    @waited_for("running the checks over the new rows")
     def check(self, id: int, trial: Trial | None = None) -> list[Verdict]:
         """Runs the checks of views over the new generations, before anybody reads them, and keeps the results.
 
         It checks all views that would change, also those over the rebuilt ones. `trial` describes the rows after the
         deployment of another catalog. By default, they are those after the hand-over.
         """
-        self._expect(id)
-        if trial is None:
+        with waiting(self.tell, "running the checks over the new rows"):
+            self._expect(id)
+            if trial is None:
+                with self.database.begin() as connection:
+                    catalog, new = deployed(connection), lookup.generations_of_rebuild(connection, id)
+                    trial = view_checks.trial_of_handover(connection, catalog, new)
+            verdicts = run_checks(self.database, trial)
             with self.database.begin() as connection:
-                trial = view_checks.trial_of_handover(
-                    connection, deployed(connection), lookup.generations_of_rebuild(connection, id)
-                )
-        verdicts = run_checks(self.database, trial)
-        with self.database.begin() as connection:
-            view_checks.record(connection, verdicts, id)
-        self._finish_step(id, Step.CHECK)
-        self.observer.checked(verdicts)
+                view_checks.record(connection, verdicts, id)
+            self._finish_step(id, Step.CHECK)
+            self.observer.checked(verdicts)
         return verdicts
 
     def hand_over(self, id: int) -> list[str]:
@@ -310,13 +307,13 @@ class BatchLayer:
         """
         return self._hand_over(id, released=names)
 
-    @waited_for("noting the cells that differ, and handing over")
     def _hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:
-        with self.database.begin() as connection:
-            run = rebuilds.get(connection, id)
-        if held := self._delivery(run).hand_over(id, released):
-            self.observer.held(held)
-        self.at("after hand-over")
+        with waiting(self.tell, "noting the cells that differ, and handing over"):
+            with self.database.begin() as connection:
+                run = rebuilds.get(connection, id)
+            if held := self._delivery(run).hand_over(id, released):
+                self.observer.held(held)
+            self.at("after hand-over")
         return held
 
     def retire(self, id: int, left_out: Mapping[str, str] = MappingProxyType({})) -> None:

@@ -9,11 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 SILENT_SECONDS = 1.0
 """Seconds of silence before a person wonders."""
@@ -47,31 +42,6 @@ def waiting(
     finally:
         done.set()
         speaker.join()
-
-
-class Narrator(Protocol):
-    """An object that can print narration."""
-
-    @property
-    def tell(self) -> Callable[[str], None]:
-        """Prints a line of narration."""
-
-
-N = TypeVar("N", bound=Narrator)
-
-
-def waited_for(what: str) -> Callable[[Callable[Concatenate[N, P], T]], Callable[Concatenate[N, P], T]]:
-    """Wraps a method to print `what` if it takes longer than a second."""
-
-    def of(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
-        @wraps(method)
-        def narrated(self: N, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            with waiting(self.tell, what):
-                return method(self, *args, **kwargs)
-
-        return narrated
-
-    return of
 
 
 def amount(number: int, noun: str) -> str:
