@@ -52,6 +52,11 @@ def _now(name: str) -> Column[object]:
     return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
 
 
+def _from_zero(name: str, kind: type[Integer], comment: str) -> Column[object]:
+    """A number that is 0 at first."""
+    return Column(name, kind, nullable=False, server_default="0", comment=comment)
+
+
 installed = Table(
     "installed",
     metadata,
@@ -129,10 +134,10 @@ query = Table(
     Column("name", Text, primary_key=True),
     Column("topic", Text, nullable=False),
     Column("topic_id", Text, nullable=False, comment="Kafka's id of the topic: another if it is recreated"),
-    Column("fence", BigInteger, nullable=False, server_default="0", comment="token of the newest writer"),
+    _from_zero("fence", BigInteger, "token of the newest writer"),
     Column("writer", Text, comment="holder of the fence token: host and process id"),
     Column("writer_kind", OneOf(WriterKind), comment="kind of the holder: a speed layer, a leap or a skip"),
-    Column("deaths", Integer, nullable=False, server_default="0", comment="consecutive writers that committed nothing"),
+    _from_zero("deaths", Integer, "consecutive writers that committed nothing"),
     Column("stopped", Text, comment="reason why the query has stopped. NULL while it may run"),
     _now("created_at"),
     Column("committed_at", DateTime(timezone=True), comment="when its last micro-batch was committed"),
@@ -140,19 +145,9 @@ query = Table(
     Column("caught_up_at", DateTime(timezone=True), comment="last time it had counted every earlier record"),
     Column("waiting", BigInteger, comment="smallest backlog since the query last had none"),
     Column("waiting_at", DateTime(timezone=True), comment="when the backlog last shrank"),
-    Column(
-        "duplicates",
-        BigInteger,
-        nullable=False,
-        server_default="0",
-        comment="records that are copies of a counted one",
-    ),
-    Column(
-        "conflicts",
-        BigInteger,
-        nullable=False,
-        server_default="0",
-        comment="copies that differ from the counted record and should have been counted instead",
+    _from_zero("duplicates", BigInteger, "records that are copies of a counted one"),
+    _from_zero(
+        "conflicts", BigInteger, "copies that differ from the counted record and should have been counted instead"
     ),
     only("writer_kind", WriterKind),
     comment="one row per streaming query. The row is the lock for everything that moves its progress",
@@ -229,13 +224,7 @@ cell_table = Table(
     Column("partials", ARRAY(Text), nullable=False),
     Column("noise", ARRAY(Text), nullable=False, comment="for each partial, the column whose rounding it may hold"),
     Column("retained", Text, comment="the column that dates a cell for `retain`"),
-    Column(
-        "longer",
-        BigInteger,
-        nullable=False,
-        server_default="0",
-        comment="microseconds for which its cells are kept beyond the view's `retain`",
-    ),
+    _from_zero("longer", BigInteger, "microseconds for which its cells are kept beyond the view's `retain`"),
     Column("prepared_at", DateTime(timezone=True), comment="when its writer prepared for it, or tried to"),
     comment="one row per table of cells of a view version: its query and its merge",
 )
@@ -307,16 +296,10 @@ generation_cells = Table(
     Column("generation", BigInteger, ForeignKey(generation.c.id, ondelete="CASCADE"), primary_key=True),
     Column("cell_table", Text, ForeignKey(cell_table.c.name), primary_key=True),
     Column("place", Text, nullable=False, comment="the table that now holds the cells"),
-    Column("attempt", Integer, nullable=False, server_default="0", comment="tasks of an older attempt load nothing"),
+    _from_zero("attempt", Integer, "tasks of an older attempt load nothing"),
     Column("loaded_at", DateTime(timezone=True), comment="when the cells below the cut were complete"),
-    Column(
-        "absorbed",
-        Integer,
-        nullable=False,
-        server_default="0",
-        comment="realtime tables with a lower number are merged into the cells",
-    ),
-    Column("realtime", Integer, nullable=False, server_default="0", comment="number of the newest realtime table"),
+    _from_zero("absorbed", Integer, "realtime tables with a lower number are merged into the cells"),
+    _from_zero("realtime", Integer, "number of the newest realtime table"),
     comment="one row per table of cells of a generation: its place, its load, and its realtime tables",
 )
 
