@@ -8,14 +8,13 @@ leaves these where they are. So a preview keeps working through rebuilds, rollba
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from sqlalchemy import Connection, delete, insert, select, text
-from sqlalchemy.exc import DBAPIError
 
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.compiled_json import from_json, to_json
@@ -25,10 +24,10 @@ from serving_layer.change import facts, registry, renames
 from serving_layer.change.catalog_changes import check_allowed, compare
 from serving_layer.postgres.bookkeeping import generation, preview, previewed
 from serving_layer.postgres.cells import run
-from serving_layer.postgres.database import has_readers, wait_shortly_for_readers
+from serving_layer.postgres.database import wait_shortly_for_readers
 from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import generations, progress, rebuilds
-from serving_layer.readers import views
+from serving_layer.readers import dependents, views
 from serving_layer.readers.sides import in_schema, with_places
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import LaminaError, Unknown
@@ -161,7 +160,7 @@ def drop(connection: Connection, name: str) -> None:
     rebuilds.refuse_during_apply(connection)  # it may move a view to a generation of the preview
     before = _places(connection, name)
     _withdraw(connection, name)
-    with _refused_where_read(name):
+    with _refused_if_read(name):
         run(connection, f"DROP SCHEMA IF EXISTS {quoted(name)}")
     _retire_unread(connection, before)
 
@@ -244,24 +243,15 @@ def _withdraw(connection: Connection, name: str) -> None:
     wait_shortly_for_readers(connection)
     names = [f"{quoted(name)}.{quoted(view)}" for view in _places(connection, name)]
     if names:
-        with _refused_where_read(name):
+        with _refused_if_read(name):
             run(connection, f"DROP VIEW IF EXISTS {', '.join(names)}")
     connection.execute(delete(preview).where(preview.c.name == name))
 
 
-@contextmanager
-def _refused_where_read(name: str) -> Iterator[None]:
+def _refused_if_read(name: str) -> AbstractContextManager[None]:
     """Raises in our words if other roles have created something over a preview's views or in its schema."""
-    try:
-        yield
-    except DBAPIError as error:
-        if not has_readers(error):
-            raise
-        raise LaminaError(
-            f"Other roles have relations over the preview {name} or in its schema; nothing was changed",
-            evidence=str(getattr(error.orig, "pgerror", error)).strip(),
-            way_out="Drop these relations, and repeat the command.",
-        ) from error
+    what = f"Other roles have relations over the preview {name} or in its schema; nothing was changed"
+    return dependents.refused_if_read(what, "Drop these relations, and repeat the command.")
 
 
 def _places(connection: Connection, name: str) -> dict[str, list[str]]:

@@ -7,7 +7,8 @@ create them again. The schema `public` never counts as one: before Postgres 15, 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
@@ -110,16 +111,21 @@ def drop(connection: Connection, name: str) -> dict[str, list[str]]:
 
 def drop_all(connection: Connection, names: Collection[str]) -> None:
     """Drops analysts' views, with the droppable relations. Raises if any other relation reads one."""
+    what = f"Relations of other roles read {', '.join(names)}, which would be dropped; nothing was changed"
+    way_out = "Drop these relations, apply, and create them again."
+    with refused_if_read(what, way_out), connection.begin_nested():
+        for statement in connection.execute(text(_DROPPABLE), {"names": list(names)}).scalars().all():
+            run(connection, statement)
+        run(connection, f"DROP VIEW IF EXISTS {', '.join(f'analytics.{quoted(name)}' for name in names)}")
+
+
+@contextmanager
+def refused_if_read(what: str, way_out: str) -> Iterator[None]:
+    """Raises in our words if relations of other roles depend on what the block drops."""
     try:
-        with connection.begin_nested():
-            for statement in connection.execute(text(_DROPPABLE), {"names": list(names)}).scalars().all():
-                run(connection, statement)
-            run(connection, f"DROP VIEW IF EXISTS {', '.join(f'analytics.{quoted(name)}' for name in names)}")
+        yield
     except DBAPIError as error:
         if not has_readers(error):
             raise
-        raise LaminaError(
-            f"Relations of other roles read {', '.join(names)}, which would be dropped; nothing was changed",
-            evidence=str(getattr(error.orig, "pgerror", error)).strip(),
-            way_out="Drop these relations, apply, and create them again.",
-        ) from error
+        evidence = str(getattr(error.orig, "pgerror", error)).strip()
+        raise LaminaError(what, evidence=evidence, way_out=way_out) from error
