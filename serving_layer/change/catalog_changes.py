@@ -225,7 +225,7 @@ def source_change(name: str, before: Catalog, after: Catalog, changed_parses: se
     )
     if kept is not None:
         return kept
-    change = _read_again(old, new)
+    change = PlannedChange("source", name, "update", _read_differently(old, new), diff=sql_diff(old.sql, new.sql))
     return _identity_change(change, old, new) or _parse_change(change, old, new, facts)
 
 
@@ -273,10 +273,6 @@ def _parse_change(change: PlannedChange, old: Source, new: Source, facts: Facts)
         way_out = f"`lamina apply --preview {preview} --drop`, or wait for its end"
         return replace(change, action="refuse", effect=f"the preview {preview} reads it as it is deployed; {way_out}")
     return change
-
-
-def _read_again(old: Source, new: Source) -> PlannedChange:
-    return PlannedChange("source", new.name, "update", _read_differently(old, new), diff=sql_diff(old.sql, new.sql))
 
 
 def _to_another_name(change: PlannedChange, why: str) -> PlannedChange:

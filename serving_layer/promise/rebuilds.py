@@ -212,7 +212,7 @@ def begin(
 
 def left_by_apply(connection: Connection) -> int | None:
     """The running rebuild of an apply or a preview. The caller knows that its process is dead or their own."""
-    computing = (_computes_versions(), _is_running(), rebuild.c.lease_until.is_(None))
+    computing = (rebuild.c.kind != RebuildKind.REBUILD, _is_running(), rebuild.c.lease_until.is_(None))
     id: int | None = connection.execute(select(func.max(rebuild.c.id)).where(*computing)).scalar_one()
     return id
 
@@ -237,10 +237,6 @@ def _end_dead(connection: Connection, id: int, finder: str) -> None:
 
 def _is_running() -> ColumnElement[bool]:
     return rebuild.c.state == RebuildState.RUNNING
-
-
-def _computes_versions() -> ColumnElement[bool]:
-    return rebuild.c.kind != RebuildKind.REBUILD
 
 
 def refuse_during_apply(connection: Connection) -> None:
