@@ -6,8 +6,9 @@ So a newer Lamina keeps running the texts of an older one. `plan` shows whether 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 import view_algebra
 from serving_layer.catalog import definitions
@@ -19,9 +20,8 @@ from view_algebra.errors import LaminaError
 
 def deployed(connection: Connection) -> Catalog:
     """The catalog that was applied last, as compiled then."""
-    if not _has_texts(connection):
-        return _recompile(connection)
-    rows = connection.execute(select(compiled).order_by(compiled.c.position, compiled.c.name)).all()
+    texts = select(compiled).order_by(compiled.c.position, compiled.c.name)
+    rows = connection.execute(texts).all() if _has_texts(connection) else ()
     if not rows:
         return _recompile(connection)
     return Catalog(
@@ -32,10 +32,7 @@ def deployed(connection: Connection) -> Catalog:
 
 def sources(connection: Connection) -> dict[str, Source]:
     """The deployed sources as compiled. Empty if Lamina is not installed, or stored no texts."""
-    if not _has_texts(connection):
-        return {}
-    texts = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
-    return {row.name: from_json(Source, row.texts) for row in connection.execute(texts)}
+    return {name: from_json(Source, texts) for name, texts in _of_sources(connection, compiled.c.texts).items()}
 
 
 @dataclass(frozen=True)
@@ -52,12 +49,9 @@ class JsonFields:
 
 def json_fields(connection: Connection) -> dict[str, JsonFields]:
     """The declared fields of each deployed JSON source, read without validating its texts."""
-    if not _has_texts(connection):
-        return {}
     is_json = func.coalesce(compiled.c.texts["format"].astext, "json") == "json"
-    sources_of_json = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source", is_json)
     declared = {}
-    for name, texts in connection.execute(sources_of_json):
+    for name, texts in _of_sources(connection, compiled.c.texts, is_json).items():
         renamed, columns = renamed_fields(texts["properties"]), texts["columns"]
         names = frozenset(renamed.get(column["name"], column["name"]) for column in columns)
         declared[name] = JsonFields(texts["topic"], names, all("<" not in column["spark"] for column in columns))
@@ -66,10 +60,15 @@ def json_fields(connection: Connection) -> dict[str, JsonFields]:
 
 def kinds_of_sources(connection: Connection) -> dict[str, str]:
     """The kind of each deployed source: `stream` or `table`."""
+    return _of_sources(connection, compiled.c.texts["kind"].astext.label("kind"))
+
+
+def _of_sources(connection: Connection, value: ColumnElement[Any], *where: ColumnElement[bool]) -> dict[str, Any]:
+    """A value of each deployed source that meets all conditions. Empty if Lamina is not installed, or has no texts."""
     if not _has_texts(connection):
         return {}
-    kinds = select(compiled.c.name, compiled.c.texts["kind"].astext.label("kind")).where(compiled.c.kind == "source")
-    return {row.name: row.kind for row in connection.execute(kinds)}
+    rows = connection.execute(select(compiled.c.name, value).where(compiled.c.kind == "source", *where))
+    return {row[0]: row[1] for row in rows}
 
 
 def _has_texts(connection: Connection) -> bool:
