@@ -173,15 +173,12 @@ def held_together(catalog: Catalog, new: Sequence[Generation], held: Iterable[st
     A check of several new generations proves nothing about one of them next to an old generation of another.
     """
     affects, together = changed_inputs(catalog, [generation.view for generation in new]), set(held)
+    checked_views = [changed_inputs_of_check(check, affects) for _, check in _blocking(catalog)]
     while True:
-        wider = together.union(*(about for about in _about(catalog, affects) if about & together))
+        wider = together.union(*(about for about in checked_views if about & together))
         if wider == together:
             return together
         together = wider
-
-
-def _about(catalog: Catalog, affects: Mapping[str, frozenset[str]]) -> list[frozenset[str]]:
-    return [changed_inputs_of_check(check, affects) for _, check in _blocking(catalog)]
 
 
 def _blocking(catalog: Catalog) -> Iterator[tuple[str, Check]]:
