@@ -29,9 +29,9 @@ UP = (
         alert=Alert(
             "LaminaPostgresDown",
             "lamina_postgres_up == 0",
-            "1m",
             "Start Postgres. Nothing is lost.",
-            "Postgres does not answer.",
+            summary="Postgres does not answer.",
+            lasts="1m",
         ),
     ),
     Metric(
@@ -40,9 +40,9 @@ UP = (
         alert=Alert(
             "LaminaKafkaDown",
             "lamina_kafka_up == 0",
-            "1m",
             "Start the brokers. Nothing is lost.",
-            "The brokers do not answer.",
+            summary="The brokers do not answer.",
+            lasts="1m",
         ),
     ),
     Metric(
@@ -52,7 +52,6 @@ UP = (
         alert=Alert(
             "LaminaDiskFull",
             f"lamina_disk_free_bytes < {LITTLE_ROOM}",
-            "0m",
             "Make room on the disk of that folder before nothing can be written.",
         ),
     ),

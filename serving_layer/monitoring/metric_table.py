@@ -27,15 +27,16 @@ from view_algebra.record_columns import NULLED
 
 @dataclass(frozen=True)
 class Alert:
-    """An alert: its condition in PromQL, the time that the condition must last, and the way out.
+    """An alert: its condition in PromQL, and the way out.
 
+    lasts: the time that the condition must last
     summary: what has happened, if the metric's meaning does not say it
     """
 
     name: str
     when: str
-    lasts: str
     way_out: str
+    lasts: str = "0m"
     summary: str = ""
 
 
@@ -91,8 +92,8 @@ METRICS: tuple[Metric, ...] = (
         alert=Alert(
             "LaminaViewBehind",
             "lamina_view_seconds_behind > 60",
-            "2m",
             "Look at the lag and the speed layer of its sources: `lamina status` says what is wrong.",
+            lasts="2m",
         ),
     ),
     Metric(
@@ -104,8 +105,8 @@ METRICS: tuple[Metric, ...] = (
             "LaminaViewMissesTarget",
             "lamina_view_seconds_behind > lamina_view_fresh_within_seconds"
             " or lamina_view_fresh_within_seconds unless lamina_view_seconds_behind",
-            "1m",
             "Look at the lag and the speed layer of its sources: `lamina status` says what is wrong.",
+            lasts="1m",
         ),
     ),
     Metric(
@@ -144,7 +145,6 @@ SELECT name, (name IN (SELECT view FROM ({HELD}) AS held))::int FROM lamina.view
         alert=Alert(
             "LaminaViewHeld",
             "lamina_view_held == 1",
-            "0m",
             "`lamina status` names the check and both ways out.",
         ),
     ),
@@ -162,7 +162,6 @@ SELECT name, (name IN (SELECT view FROM ({HELD}) AS held))::int FROM lamina.view
         alert=Alert(
             "LaminaProofDiffers",
             "lamina_proof_differing_cells > 0",
-            "0m",
             "`lamina check VIEW` compares what is served with the SELECT; docs/operations.md lists the causes.",
         ),
     ),
@@ -174,7 +173,6 @@ SELECT name, (name IN (SELECT view FROM ({HELD}) AS held))::int FROM lamina.view
         alert=Alert(
             "LaminaCheckFails",
             "lamina_check_failing > 0",
-            "0m",
             "`lamina check --live VIEW` lists rows that fail.",
         ),
     ),
@@ -198,7 +196,6 @@ CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.ba
         alert=Alert(
             "LaminaBadRecords",
             f'increase(lamina_source_records_total{{outcome="bad"}}[1h]) > {Thresholds.bad_an_hour}',
-            "0m",
             "`SELECT * FROM lamina.bad_records` says why. Correct the producer, or correct the declaration "
             "and run `lamina apply`, which then counts them.",
         ),
@@ -217,8 +214,8 @@ CROSS JOIN LATERAL (VALUES ('counted', greatest(0, coalesce(p.offsets, 0) - b.ba
             "LaminaLagGrows",
             "sum by (source) (lamina_source_lag_offsets) > 0 "
             "and deriv((sum by (source) (lamina_source_lag_offsets))[15m:1m]) > 0",
-            "15m",
             "The speed layer is slower than the producers: more cores, fewer views, or `lamina rebuild --leap SOURCE`.",
+            lasts="15m",
         ),
     ),
     Metric(
@@ -241,7 +238,6 @@ WHERE a.heard_age IS NOT NULL AND q.writer_kind IS DISTINCT FROM 'leap'""",
         alert=Alert(
             "LaminaSpeedLayerGone",
             f"lamina_source_heard_age_seconds > {GONE_AFTER:.0f}",
-            "0m",
             "Start the speed layer again: `lamina up`, or `lamina speed`.",
         ),
     ),
@@ -253,7 +249,6 @@ WHERE a.heard_age IS NOT NULL AND q.writer_kind IS DISTINCT FROM 'leap'""",
         alert=Alert(
             "LaminaSourceStopped",
             "lamina_source_stopped == 1",
-            "0m",
             "`lamina status` prints the reason and the way out.",
         ),
     ),
@@ -272,7 +267,6 @@ FROM lamina.progress AS p LEFT JOIN lamina.archived AS a USING (query, topic, pa
         alert=Alert(
             "LaminaArchiveOvertaken",
             "lamina_archive_headroom_offsets < 0",
-            "0m",
             "Run `lamina archive`, and see why its schedule does not. `lamina status` names the lost records.",
         ),
     ),
@@ -308,7 +302,6 @@ CROSS JOIN jsonb_each_text(r.seconds) AS s""",
         alert=Alert(
             "LaminaRebuildOverdue",
             "lamina_rebuild_age_seconds > 2 * 86400",
-            "0m",
             "Run `lamina rebuild`, and see why its schedule does not.",
         ),
     ),
@@ -320,7 +313,6 @@ CROSS JOIN jsonb_each_text(r.seconds) AS s""",
         alert=Alert(
             "LaminaRebuildFailed",
             "lamina_rebuild_failed == 1",
-            "0m",
             "`lamina status` names the step and the error. `lamina rebuild` begins again.",
         ),
     ),
@@ -334,7 +326,6 @@ WHERE {FOREIGN_SNAPSHOT}""",
         alert=Alert(
             "LaminaSlowReader",
             f"lamina_oldest_snapshot_seconds > {SNAPSHOT_SECONDS:.0f}",
-            "0m",
             "Find it in pg_stat_activity by the age of xact_start, and end it: `SELECT pg_terminate_backend(pid)`.",
         ),
     ),
