@@ -87,7 +87,7 @@ class Member:
 
     def behind(self, end: Offsets) -> int:
         """The number of offsets between its position and the ends of its topic."""
-        return sum(max(0, offset - self.position.offsets.get(at, 0)) for at, offset in end.items())
+        return OffsetRange.since(self.position.offsets, end).size
 
     def moved_by(self, end: Offsets) -> OffsetRange | None:
         """The range up to the ends of its partitions among `end`, or None if it is empty."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, column, func, select, table, text
 
-from master_log.offsets import Offsets
+from master_log.offsets import OffsetRange, Offsets
 from master_log.reading.log_times import RAW_LOG_TIME
 from serving_layer.catalog.deployed import kinds_of_sources, sources
 from serving_layer.postgres.bookkeeping import query
@@ -107,7 +107,7 @@ def _lacks_log_times(connection: Connection, name: str) -> bool:
 
 def lag(end: Offsets, reached: Offsets) -> int:
     """An upper bound of the records between progress and the end. It counts offsets, and some of them are markers."""
-    return sum(max(0, end[at] - reached.get(at, 0)) for at in end)
+    return OffsetRange.since(reached, end).size
 
 
 class Standby(NamedTuple):

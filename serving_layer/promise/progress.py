@@ -15,7 +15,7 @@ from sqlalchemy import Connection, case, func, literal, select, text, tuple_, up
 from sqlalchemy.dialects.postgresql import insert
 
 from master_log.kafka.tails import Tails
-from master_log.offsets import Offsets, TopicPartition
+from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.reading.log_times import LogTimes
 from serving_layer.postgres.bookkeeping import archived as archived_table
 from serving_layer.postgres.bookkeeping import heartbeat, progress, query
@@ -229,7 +229,7 @@ def _record_backlog(connection: Connection, name: str, ends: Sequence[tuple[floa
     reached = read(connection, [name])
     done = max((n for n, (_, end) in enumerate(ends, 1) if reached.reaches(end)), default=0)
     due = [end for ago, end in ends if ago >= WAITS_AFTER]
-    waiting = sum(max(0, end - reached.get(at, 0)) for at, end in due[-1].items()) if due else 0
+    waiting = OffsetRange.since(reached, due[-1]).size if due else 0
     now = func.clock_timestamp()
     if done:
         at = now - func.make_interval(0, 0, 0, 0, 0, 0, ends[done - 1][0])
