@@ -53,23 +53,20 @@ async def fetch(client: Any, below: Offsets, epochs: Epochs) -> dict[TopicPartit
 
 
 def _request(offsets: Mapping[KafkaTopicPartition, int], epochs: Epochs, most: int) -> FetchRequest:
-    requests = [
-        FetchRequest.FetchTopic.FetchPartition(
+    topics: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = {}
+    for at, offset in offsets.items():
+        partition = FetchRequest.FetchTopic.FetchPartition(
             partition=at.partition,
             current_leader_epoch=epochs.get(TopicPartition(*at), -1),
             fetch_offset=offset - 1,
             last_fetched_epoch=-1,
             partition_max_bytes=most,
         )
-        for at, offset in offsets.items()
-    ]
-    topics: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = {}
-    for at, partition in zip(offsets, requests, strict=True):
         topics.setdefault(at.topic, []).append(partition)
     return FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
-        max_bytes=most * len(requests),
+        max_bytes=most * len(offsets),
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
