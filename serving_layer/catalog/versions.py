@@ -104,14 +104,10 @@ def store(connection: Connection, views: Iterable[View], catalog: Catalog, *, re
     for view in (view for view in views if view.cell_tables):
         sources = {table.source: to_json(catalog.sources[table.source]) for table in view.cell_tables}
         texts = {"texts": to_json(view), "sources": sources}
-        statement = upsert(version).values(view=view.name, version=view.version, **texts)
+        new = upsert(version).values(view=view.name, version=view.version, **texts)
         key = [version.c.view, version.c.version]
-        statement = (
-            statement.on_conflict_do_update(index_elements=key, set_=texts)
-            if renew
-            else statement.on_conflict_do_nothing(index_elements=key)
-        )
-        connection.execute(statement)
+        renewed = new.on_conflict_do_update(index_elements=key, set_=texts)
+        connection.execute(renewed if renew else new.on_conflict_do_nothing(index_elements=key))
 
 
 def stored_versions(connection: Connection) -> list[Version]:
