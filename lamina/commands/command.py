@@ -16,6 +16,7 @@ import click
 from lamina import __version__
 from lamina.configuration.setting_texts import catalog_folder
 from lamina.configuration.settings import Settings
+from lamina.interrupts import end_interrupted
 from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import Output, log_to_stderr
 from view_algebra.errors import Blocked, LaminaError, Unknown
@@ -29,9 +30,6 @@ T = TypeVar("T")
 
 DIFFERENT = 3
 """Exit code if a check or a proof found a difference, or `plan` found changes."""
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, by the convention of shells."""
 
 GREATEST_PORT = 65_535
 """TCP's ports have 16 bits."""
@@ -168,16 +166,6 @@ def _stop_at(place: str) -> None:
     """Ends the process at a named place, as kill -9 would. Only crash tests set LAMINA_STOP_AT."""
     if os.environ.get("LAMINA_STOP_AT") == place:
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def end_interrupted() -> NoReturn:
-    """Ends a command that Ctrl-C interrupted.
-
-    Python remembers an interrupt that reached it inside an `exec` of text, as `dataclass` has. `python -m lamina` would
-    then die of SIGINT in place of its exit code, so another `exec` makes Python forget it.
-    """
-    exec("")  # noqa: S102
-    sys.exit(INTERRUPTED)
 
 
 def end_unread() -> NoReturn:

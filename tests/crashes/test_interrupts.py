@@ -128,7 +128,7 @@ def test_a_cancel_reaches_the_statements_of_every_connection_of_a_command(deploy
 
 INTERRUPTED_WHILE_NOTHING_CAN_BE_RAISED = """
 import os, signal, time
-from lamina.cli import interrupt_again_if_lost
+from lamina.interrupts import interrupt_again_if_lost
 
 class Ends:
     def __del__(self):
@@ -170,6 +170,26 @@ def test_ctrl_c_ends_with_its_code_even_while_a_dataclass_is_defined(tmp_path: P
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"}
     ran = subprocess.run(
         [sys.executable, "-m", "program"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (130, "\ninterrupted\n")
+
+
+INTERRUPTED_WHILE_IMPORTING = """
+import runpy, sys
+
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "lamina.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupts())
+runpy.run_module("lamina", run_name="__main__")
+"""
+
+
+def test_ctrl_c_while_modules_are_imported_prints_no_traceback() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_IMPORTING], capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (130, "\ninterrupted\n")
 
