@@ -134,25 +134,13 @@ _READ = re.compile(f"{_OF_DATES}|X{{1,3}}|x{{1,3}}|Z{{1,5}}|VV|O|OOOO")
 """Pattern letters that Spark reads, which excludes weekdays and quarters."""
 
 
-def _is_format(text: str) -> bool:
-    """True if the pattern has only letters that Spark writes without raising."""
+def _is_pattern(text: str, letters: re.Pattern[str], refused: str) -> bool:
+    """True if a pattern of times has only these letters, none of the refused signs, and closes what it opens."""
     bare = re.sub(r"'[^']*'", "", text)
-    return "'" not in bare and _has_only(_PRINTED, bare) and not re.search(r"[#{}\[\]]", bare)
-
-
-def _is_parsed(text: str) -> bool:
-    """True if Spark reads times by the pattern. A text may lack the parts in brackets."""
-    bare = re.sub(r"'[^']*'", "", text)
-    return "'" not in bare and _has_only(_READ, bare) and _nests(bare) and not re.search(r"[#{}]", bare)
-
-
-def _has_only(letters: re.Pattern[str], bare: str) -> bool:
-    return all(letters.fullmatch(run[0]) for run in re.finditer(r"([a-zA-Z])\1*", bare))
-
-
-def _nests(bare: str) -> bool:
-    depths = [*accumulate((letter == "[") - (letter == "]") for letter in bare)]
-    return min(depths, default=0) >= 0 and (not depths or depths[-1] == 0)
+    depths = [0, *accumulate((sign == "[") - (sign == "]") for sign in bare)]
+    nests = min(depths) >= 0 and depths[-1] == 0
+    runs = (run[0] for run in re.finditer(r"([a-zA-Z])\1*", bare))
+    return nests and all(map(letters.fullmatch, runs)) and not set(bare) & {"'", *refused}
 
 
 NUMBERS: dict[str, Callable[[int], bool]] = {
@@ -173,8 +161,8 @@ CHECKED: dict[str, Callable[[str], bool]] = {
     "unambiguous": lambda text: _is_bounded(text) and finds(text) is not None,
     "regex": _is_bounded,
     "replacement": lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL) is not None,
-    "format": _is_format,
-    "parsed": _is_parsed,
+    "format": lambda text: _is_pattern(text, _PRINTED, "#{}[]"),
+    "parsed": lambda text: _is_pattern(text, _READ, "#{}"),  # a text may lack the parts in brackets
     "zone": _is_zone,
     "path": lambda text: re.search(r"\[0*[1-9][0-9]{18}", text) is None,
     "schema": lambda text: schema(text) is not None,
