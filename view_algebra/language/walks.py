@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeGuard, assert_never
 
 from view_algebra.language.expressions import (
@@ -196,12 +197,12 @@ def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     return mapped(expression, lambda part: rewrite(part, change))
 
 
+def _maybe(change: Callable[[Expr], Expr], expression: Expr | None) -> Expr | None:
+    return None if expression is None else change(expression)
+
+
 def mapped(expression: Expr, inner: Callable[[Expr], Expr]) -> Expr:
     """An expression with its direct parts replaced."""
-
-    def maybe(part: Expr | None) -> Expr | None:
-        return None if part is None else inner(part)
-
     match expression:
         case Constant() | Field() | NeedsRecords():
             return expression
@@ -209,13 +210,10 @@ def mapped(expression: Expr, inner: Callable[[Expr], Expr]) -> Expr:
             return replace(expression, arguments=tuple(map(inner, expression.arguments)))
         case Case():
             branches = tuple((inner(when), inner(then)) for when, then in expression.branches)
-            return replace(expression, branches=branches, otherwise=maybe(expression.otherwise))
+            return replace(expression, branches=branches, otherwise=_maybe(inner, expression.otherwise))
         case Aggregate():
-            return replace(
-                expression,
-                arguments=tuple(map(inner, expression.arguments)),
-                condition=maybe(expression.condition),
-            )
+            arguments = tuple(map(inner, expression.arguments))
+            return replace(expression, arguments=arguments, condition=_maybe(inner, expression.condition))
         case Windowed():
             return replace(
                 expression,
@@ -224,7 +222,7 @@ def mapped(expression: Expr, inner: Callable[[Expr], Expr]) -> Expr:
                 order=tuple(replace(o, expression=inner(o.expression)) for o in expression.order),
             )
         case Subquery():
-            return replace(expression, operand=maybe(expression.operand))
+            return replace(expression, operand=_maybe(inner, expression.operand))
         case OverValues():
             order = tuple(map(inner, expression.order))
             return replace(expression, value=inner(expression.value), times=inner(expression.times), order=order)
@@ -234,38 +232,28 @@ def mapped(expression: Expr, inner: Callable[[Expr], Expr]) -> Expr:
 
 def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:
     """A block with all of its expressions rewritten."""
-
-    def maybe(expression: Expr | None) -> Expr | None:
-        return None if expression is None else rewrite(expression, change)
-
+    over = partial(rewrite, change=change)
     return replace(
         query,
-        outputs=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.outputs),
+        outputs=tuple(replace(o, expression=over(o.expression)) for o in query.outputs),
         relation=None if query.relation is None else rewritten_in(query.relation, change),
-        where=maybe(query.where),
-        group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
+        where=_maybe(over, query.where),
+        group=None if query.group is None else tuple(map(over, query.group)),
         keeping=PLAINLY if query.keeping is PLAINLY else _rewritten_keeping(query.keeping, change),
-        having=maybe(query.having),
-        order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.order),
+        having=_maybe(over, query.having),
+        order=tuple(replace(o, expression=over(o.expression)) for o in query.order),
     )
 
 
 def _rewritten_keeping(keeping: Keeping, change: Callable[[Expr], Expr | None]) -> Keeping:
-    def rewritten_all(expressions: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
-        return None if expressions is None else tuple(rewrite(e, change) for e in expressions)
-
+    over, join = partial(rewrite, change=change), keeping.join
     return Keeping(
-        finest=rewritten_all(keeping.finest),
-        sessions_of=rewritten_all(keeping.sessions_of),
-        sub_keys=rewritten_all(keeping.sub_keys) or (),
-        undecided=None if keeping.undecided is None else rewrite(keeping.undecided, change),
-        join=None if keeping.join is None else _rewritten_join(keeping.join, change),
+        finest=None if keeping.finest is None else tuple(map(over, keeping.finest)),
+        sessions_of=None if keeping.sessions_of is None else tuple(map(over, keeping.sessions_of)),
+        sub_keys=tuple(map(over, keeping.sub_keys)),
+        undecided=_maybe(over, keeping.undecided),
+        join=None if join is None else CellJoin(rewritten_in(join.relation, change), _maybe(over, join.where)),
     )
-
-
-def _rewritten_join(join: CellJoin, change: Callable[[Expr], Expr | None]) -> CellJoin:
-    where = None if join.where is None else rewrite(join.where, change)
-    return CellJoin(rewritten_in(join.relation, change), where)
 
 
 def outer_fields(query: Query) -> Iterator[Field]:
