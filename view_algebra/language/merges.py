@@ -97,15 +97,6 @@ def _value_of_slot(kind: str) -> str:
 # deviations from means: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm", 1979
 
 
-def _with_others(name: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> str:
-    """Merges by a function of both cells' counts and lower deviations, which precede the partial."""
-    return f"spark.{name}({', '.join([*cell, *fresh])})"
-
-
-def _with_others_above(name: str, columns: Columns) -> str:
-    return f"spark.{name}({', '.join(columns)})"
-
-
 def _mean_in_spark(value: str) -> str:
     """Spark SQL of a mean that is exact for equal numbers, so that their deviations are exactly 0."""
     return f"CASE WHEN min({value}) = max({value}) THEN min({value}) ELSE avg({value}) END"
@@ -142,7 +133,14 @@ def _noise_of_powers(power: int, columns: Columns, _: Columns) -> str:
 
 
 def _deviations_row(name: Merge, spark: Callable[..., str], noise: Callable[[Columns, Columns], str]) -> MergeRow:
-    return MergeRow(name, spark, partial(_with_others, name), above=partial(_with_others_above, name), noise=noise)
+    """The row of a merge by a function of both cells' counts and lower deviations, which precede the partial."""
+    return MergeRow(
+        name,
+        spark,
+        upsert=lambda cell, fresh, _, __: f"spark.{name}({', '.join([*cell, *fresh])})",
+        above=lambda columns: f"spark.{name}({', '.join(columns)})",
+        noise=noise,
+    )
 
 
 def _by_order(name: Merge, spark: str, wins: str, direction: str) -> MergeRow:
