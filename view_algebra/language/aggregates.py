@@ -492,10 +492,8 @@ def _root(final: Callable[[Mapping[str, Expr]], Expr]) -> Callable[[Mapping[str,
 
 
 def _skewness(partials: Mapping[str, Expr]) -> Expr:
-    square, root = (
-        calculate("*", partials["c_xx"], partials["c_xx"]),
-        Call("sqrt", (cast(partials["count"], DOUBLE),), DOUBLE),
-    )
+    square = calculate("*", partials["c_xx"], partials["c_xx"])
+    root = Call("sqrt", (cast(partials["count"], DOUBLE),), DOUBLE)
     scale = Call("sqrt", (calculate("*", square, partials["c_xx"]),), DOUBLE)
     return calculate("/", calculate("*", root, partials["third"]), scale)
 

@@ -235,17 +235,13 @@ def _of_lists(name: str, others: str, gives: Gives, above: str) -> list[list[Fun
 def _sorting(kind: str, upwards: str) -> list[list[Function]]:
     """The rows of a function that sorts a list, with NULLs at its end or beginning."""
     nulls_first = f"{upwards}({{0}}, nulls_first => true)"
+    either_way = f"CASE WHEN {{1}} THEN {nulls_first} ELSE spark.reverse({nulls_first}) END"
     return [
         _f("array_max", kind, _element, f"({nulls_first} ->> -1)::{{element}}"),
         _f("array_min", kind, _element, f"({upwards}({{0}}) ->> 0)::{{element}}"),
         _f("array_sort", kind, "first", f"{upwards}({{0}})"),
         _f("sort_array", kind, "first", nulls_first),
-        _f(
-            "sort_array",
-            f"{kind} flag",
-            "first",
-            f"CASE WHEN {{1}} THEN {nulls_first} ELSE spark.reverse({nulls_first}) END",
-        ),
+        _f("sort_array", f"{kind} flag", "first", either_way),
     ]
 
 

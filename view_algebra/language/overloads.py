@@ -333,10 +333,10 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
     kinds = _kinds(row, len(arguments))
     if kinds is None:
         return None
-    taken = [_as_kind(a, kind, exactly) for a, kind in zip(arguments, kinds, strict=True)]
-    if any(t is None for t in taken):
+    taken = (_as_kind(a, kind, exactly) for a, kind in zip(arguments, kinds, strict=True))
+    result = [argument for argument in taken if argument is not None]
+    if len(result) < len(kinds):
         return None
-    result = [t for t in taken if t is not None]
     for position, kind in enumerate(kinds):
         first = result[0].type
         wanted = {"element": first.element, "key": first.key, "same": first}.get(kind, result[position].type)

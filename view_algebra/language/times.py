@@ -121,9 +121,8 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
     if operator == "+" and is_length(left):
         left, right = right, left
     if right.type == INTERVAL and isinstance(right, Constant):
-        months = (right.value or "").split(" ")[1] in ("month", "year")
-        whole_days = (right.value or "").split(" ")[1] in ("day", "week")
-        if left.type == DATE and not (months or whole_days):
+        unit = (right.value or "").split(" ")[1]
+        if left.type == DATE and unit not in ("day", "week", "month", "year"):
             left = cast(left, TIMESTAMP, implicit=True)
         if left.type not in TIME_TYPES:
             raise Wrong(place, f"{operator} does not take {left.type} and an interval", "Add intervals to times.")
@@ -251,9 +250,9 @@ def sequence(arguments: Sequence[Expr], place: Place) -> Expr | None:
 
 def _length_of(step: Expr, kind: Type) -> int:
     """Days (for dates) or seconds (for times) of a step forward, or 0 for any other step."""
-    number, unit = (
-        (step.value or "0 ").split(" ") if isinstance(step, Constant) and step.type == INTERVAL else ("0", "")
-    )
+    if not isinstance(step, Constant) or step.type != INTERVAL:
+        return 0
+    number, unit = (step.value or "0 ").split(" ")
     length, rest = divmod(int(number) * MICROSECONDS.get(unit, 0), MICROSECONDS["day" if kind == DATE else "second"])
     return length if length > 0 and not rest else 0
 

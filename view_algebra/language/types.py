@@ -102,14 +102,9 @@ _POSTGRES = {
     "TIMESTAMP": "timestamptz",
     "TIMESTAMP_NTZ": "timestamp",
     "BINARY": "bytea",
-    "STRUCT": "jsonb",
-    "ARRAY": "jsonb",
-    "MAP": "jsonb",
-    "WINDOW": "jsonb",
+    **dict.fromkeys(("STRUCT", "ARRAY", "MAP", "WINDOW"), "jsonb"),
     "VOID": "text",
-    "INTERVAL": "interval",
-    "INTERVAL DAY": "interval",
-    "INTERVAL DAY TO SECOND": "interval",
+    **dict.fromkeys(("INTERVAL", "INTERVAL DAY", "INTERVAL DAY TO SECOND"), "interval"),
 }
 
 FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
