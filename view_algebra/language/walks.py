@@ -120,6 +120,11 @@ def with_nested(block: Select, change: Callable[[Nested], Nested]) -> Select:
     return block if block.relation is None else replace(block, relation=over_nested(block.relation, change))
 
 
+def _present(*expressions: Expr | None) -> tuple[Expr, ...]:
+    """The expressions that are not None."""
+    return tuple(expression for expression in expressions if expression is not None)
+
+
 def children(expression: Expr) -> tuple[Expr, ...]:
     """The expressions directly inside one, for a subquery those of the enclosing scope."""
     match expression:
@@ -128,16 +133,16 @@ def children(expression: Expr) -> tuple[Expr, ...]:
         case Call():
             return expression.arguments
         case Case():
-            otherwise = () if expression.otherwise is None else (expression.otherwise,)
-            return tuple(e for branch in expression.branches for e in branch) + otherwise
+            return tuple(e for branch in expression.branches for e in branch) + _present(expression.otherwise)
         case Aggregate():
-            return expression.arguments + (() if expression.condition is None else (expression.condition,))
+            return expression.arguments + _present(expression.condition)
         case Windowed():
             order = tuple(o.expression for o in expression.order)
             return expression.arguments + expression.partition + order
         case Subquery():
-            operand = () if expression.operand is None else (expression.operand,)
-            return operand + (tuple(outer_fields(expression.query)) if expression.correlated else ())
+            return _present(expression.operand) + (
+                tuple(outer_fields(expression.query)) if expression.correlated else ()
+            )
         case OverValues():
             return (expression.value, expression.times, *expression.order)
         case Merged():
@@ -306,8 +311,7 @@ def expressions_of(block: Select) -> Iterator[Expr]:
     """Every expression of a block, including those in FROM."""
     yield from above_group(block)
     join = block.keeping.join
-    conditions = (block.where, block.undecided, None if join is None else join.where)
-    yield from (expression for expression in (*(block.group or ()), *conditions) if expression is not None)
+    yield from _present(*(block.group or ()), block.where, block.undecided, None if join is None else join.where)
     for read in _read_by(block):
         yield from expressions_in(read)
 
@@ -365,13 +369,12 @@ def rewritten_in(relation: Relation, change: Callable[[Expr], Expr | None]) -> R
 
 def walk_all(expressions: Sequence[Expr], more: Expr | None) -> list[Expr]:
     """Every expression inside several expressions."""
-    return [e for x in (*expressions, *(() if more is None else (more,))) for e in walk(x)]
+    return [e for x in (*expressions, *_present(more)) for e in walk(x)]
 
 
 def above_group(block: Select) -> list[Expr]:
     """The expressions over a block's groups (or rows): its columns, HAVING, ORDER BY."""
-    having = [block.having] if block.having is not None else []
-    return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
+    return [o.expression for o in block.outputs] + [*_present(block.having)] + [o.expression for o in block.order]
 
 
 def relations_named(expression: Expr) -> set[str]:
@@ -389,7 +392,7 @@ def equates(condition: Expr, left: set[str], right: set[str]) -> bool:
 
 def parts(block: Select) -> Iterator[Expr]:
     """Every expression over a block's rows or groups, its conditions included, and every expression inside."""
-    for expression in (*above_group(block), *(e for e in (block.where, block.undecided) if e is not None)):
+    for expression in (*above_group(block), *_present(block.where, block.undecided)):
         yield from walk(expression)
 
 
