@@ -7,13 +7,10 @@ after the other, NULLs first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from view_algebra.language.aggregates import only
 from view_algebra.language.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, Place, both, member
 from view_algebra.language.types import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, of_scalars
-
-Change = Callable[[Expr], Expr]
 
 
 def is_struct(value: Expr) -> bool:
@@ -32,7 +29,7 @@ def scalars(value: Expr) -> Iterator[Expr]:
         yield from scalars(field)
 
 
-def rebuilt(value: Expr, change: Change) -> Expr:
+def rebuilt(value: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """A value with all its `scalars` changed."""
     if not is_struct(value):
         return change(value)
@@ -88,15 +85,14 @@ def _any(kind: Type) -> Constant:
 
 def by(function: str, value: Expr, order: Sequence[Expr], when: Expr | None, place: Place) -> Expr:
     """The value of the row with the first or the last order. A struct is rebuilt from its scalars."""
-    kept = partial(_scalar_of_one_row, function=function, order=order, when=when, place=place)
+
+    def kept(part: Expr) -> Expr:
+        return Aggregate(function, (part, *order), when, False, part.type, place)
+
     if not is_struct(value):
         return kept(value)
     counted = Call(">", (Aggregate("count", (), when, False, BIGINT, place), Constant("0", BIGINT)), BOOLEAN)
     return only(counted, rebuilt(value, kept))
-
-
-def _scalar_of_one_row(value: Expr, function: str, order: Sequence[Expr], when: Expr | None, place: Place) -> Aggregate:
-    return Aggregate(function, (value, *order), when, False, value.type, place)
 
 
 def extreme(aggregate: Aggregate) -> Expr:
