@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from view_algebra.language.quoting import words
 from view_algebra.language.types import (
@@ -688,13 +689,16 @@ NON_DETERMINISTIC: dict[str, tuple[str, str]] = {
 """Functions whose value changes over time, with the reason and the way out."""
 
 
-def _by_word(table: Mapping[str, str]) -> dict[str, str]:
+_Row = TypeVar("_Row")
+
+
+def _by_word(table: Mapping[str, _Row]) -> dict[str, _Row]:
     """A table with an entry for each word of another table's keys.
 
     >>> _by_word({"hop hopping": "window()"})
     {'hop': 'window()', 'hopping': 'window()'}
     """
-    return {word: value for several, value in table.items() for word in several.split()}
+    return {word: row for several, row in table.items() for word in several.split()}
 
 
 UNBOUNDED = {
@@ -822,19 +826,13 @@ def instead_of_rows(name: str) -> str:
     return f"Write {FOREIGN.get(name.lower(), 'LATERAL VIEW explode(tags) t AS tag')}."
 
 
-WINDOW_FUNCTIONS: dict[str, Gives] = {
-    "row_number": INT,
-    "rank": INT,
-    "dense_rank": INT,
-    "ntile": INT,
-    "percent_rank": DOUBLE,
-    "cume_dist": DOUBLE,
-    "lag": "first",
-    "lead": "first",
-    "first_value": "first",
-    "last_value": "first",
-    "nth_value": "first",
-}
+WINDOW_FUNCTIONS: dict[str, Gives] = _by_word(
+    {
+        "row_number rank dense_rank ntile": INT,
+        "percent_rank cume_dist": DOUBLE,
+        "lag lead first_value last_value nth_value": "first",
+    }
+)
 """Functions that need OVER (…)."""
 
 _SO_FAR = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
