@@ -782,9 +782,11 @@ AGGREGATES: dict[str, AggregateFunction] = {row.name: row for row in _TABLE}
 
 def takes_distinct(call: Aggregate) -> bool:
     """True if Postgres computes an aggregate of DISTINCT values: every use of the argument is that of an aggregate."""
-    template = _template_over_rows(call)
     if _adds_fractions(call):
         return True
+    row, types = AGGREGATES[call.function], [argument.type for argument in call.arguments]
+    assert row.above is not None
+    template = row.above(types[:1] if row.arguments[0] < 2 else types)
     return "({0} IS" not in template and template.count("({0}") == template.count("{0}")
 
 
@@ -797,12 +799,6 @@ def template_of_distinct(template: str, call: Aggregate) -> str:
 
 def _adds_fractions(call: Aggregate) -> bool:
     return AGGREGATES[call.function].adds and call.arguments[0].type in (DOUBLE, FLOAT)
-
-
-def _template_over_rows(call: Aggregate) -> str:
-    above, types = AGGREGATES[call.function].above, [argument.type for argument in call.arguments]
-    assert above is not None
-    return above(types[:1] if len(types) > 1 and AGGREGATES[call.function].arguments[0] < 2 else types)
 
 
 SYNONYMS = {other: row.name for row in _TABLE for other in row.synonyms}
