@@ -22,7 +22,7 @@ from view_algebra.passes import Placed, Symbols, compile_view
 from view_algebra.records.decoding import FieldOptions
 from view_algebra.records.duplicates import counted_text, ids_text
 from view_algebra.records.parsing import parse_text
-from view_algebra.records.record import PrimaryKey
+from view_algebra.records.record import PrimaryKey, Record
 from view_algebra.refusals import HasObstacle, Wrong, refuse_all, span, suggestion
 from view_algebra.typed.order.events import order_columns_of_table
 from view_algebra.written.clauses import refuse_large, refuse_unread
@@ -185,6 +185,17 @@ def recompiled(source: Source) -> Source | None:
 def _source(d: SourceDeclaration) -> Source:
     by = Decoding.declared(d, _read_directly(d))
     told_apart = [(name, kind) for name, kind in d.columns if name in d.unique and d.kind == "stream"]
+    record = Record(
+        key=PrimaryKey(d.unique, d.key_format) if d.kind == "table" else None,
+        options=FieldOptions(
+            nulls=d.properties.get("on_bad_field") == "null",
+            empty=d.properties.get("empty_as_null") == "true",
+            names=renamed_fields(d.properties),
+            encodings=d.encodings,
+        ),
+        identifying=d.unique if d.kind == "stream" else d.order[:1] if d.newest_by == "event_time" else (),
+        values=d.values,
+    )
     return Source(
         name=d.name,
         kind=d.kind,
@@ -199,19 +210,7 @@ def _source(d: SourceDeclaration) -> Source:
         key_format=d.key_format,
         changing=tuple(Column(n, t.spark, t.postgres) for n, t in changing(d)) if d.kind == "table" else (),
         parse=(by.comment if by is not None else "")
-        + parse_text(
-            d.columns,
-            PrimaryKey(d.unique, d.key_format) if d.kind == "table" else None,
-            FieldOptions(
-                nulls=d.properties.get("on_bad_field") == "null",
-                empty=d.properties.get("empty_as_null") == "true",
-                names=renamed_fields(d.properties),
-                encodings=d.encodings,
-            ),
-            d.unique if d.kind == "stream" else d.order[:1] if d.newest_by == "event_time" else (),
-            d.values,
-            direct=by is not None and bool(by.columns),
-        ),
+        + parse_text(d.columns, record, direct=by is not None and bool(by.columns)),
         ids=ids_text(told_apart) if told_apart else "",
         counted=counted_text(told_apart) if told_apart else "",
     )

@@ -182,8 +182,7 @@ def schema_text(columns: Columns) -> str:
 
 def loses_digits(columns: Columns, read: str, text: str) -> str:
     """The condition that a STRING may have lost digits, its cheap part first, or an empty text without a STRING."""
-    conditions = _conditions(columns, read, lambda value, kind: _is_rewritten(value) if kind == STRING else "")
-    return f"(({' OR '.join(conditions)}) AND {text} RLIKE {spark_text(FRACTION)})" if conditions else ""
+    return _lost(columns, read, lambda value, kind: _is_rewritten(value) if kind == STRING else "", text, FRACTION)
 
 
 def loses_digits_in_variant(columns: Columns, read: str, text: str) -> str:
@@ -193,8 +192,7 @@ def loses_digits_in_variant(columns: Columns, read: str, text: str) -> str:
         whole = f"{value} RLIKE {spark_text(WHOLE_IN_VARIANT)} AND contains({text}, concat({value}, '.0'))"
         return f"({_is_rewritten(value)} OR {value} < ':' AND {whole})" if kind == STRING else ""
 
-    conditions = _conditions(columns, read, may_lose)
-    return f"(({' OR '.join(conditions)}) AND {text} RLIKE {spark_text(MAY_BE_DOUBLE)})" if conditions else ""
+    return _lost(columns, read, may_lose, text, MAY_BE_DOUBLE)
 
 
 def decimals_lose_digits(columns: Columns, read: str, text: str, encodings: Encodings) -> str:
@@ -204,27 +202,31 @@ def decimals_lose_digits(columns: Columns, read: str, text: str, encodings: Enco
         decoded = kind.name == "DECIMAL" and encodings.decodes(kind)
         return f"schema_of_variant({value}) = 'DOUBLE'" if decoded else ""
 
-    conditions = _conditions(columns, read, is_double)
-    return f"(({' OR '.join(conditions)}) AND {text} RLIKE {spark_text(LONG_DOUBLE)})" if conditions else ""
+    return _lost(columns, read, is_double, text, LONG_DOUBLE)
 
 
-def _conditions(columns: Columns, read: str, condition: Callable[[str, Type], str]) -> list[str]:
-    """A condition on scalars, which may be empty, for every column of the struct `read`."""
+def _lost(columns: Columns, read: str, condition: Callable[[str, Type], str], text: str, pattern: str) -> str:
+    """The condition that a scalar of the struct `read` meets a condition, and the text a pattern, or an empty text."""
     values = ((".".join([read, *map(spark_name, path)]), kind) for path, kind in leaves(columns))
-    return [scalar for value, kind in values if (scalar := _inside(value, kind, condition))]
+    conditions = [scalar for value, kind in values if (scalar := any_scalar(value, kind, condition, "s"))]
+    return f"(({' OR '.join(conditions)}) AND {text} RLIKE {spark_text(pattern)})" if conditions else ""
 
 
-def _inside(value: str, kind: Type, condition: Callable[[str, Type], str], depth: int = 0) -> str:
-    """The condition that `condition` holds for a scalar inside a value. Empty if it never does."""
+def any_scalar(value: str, kind: Type, condition: Callable[[str, Type], str], prefix: str, depth: int = 0) -> str:
+    """The condition that `condition` holds for a scalar inside a value. Empty if it never does.
+
+    prefix: the beginning of the names of variables for elements
+    """
     if kind.name == "STRUCT":
-        parts = (_inside(f"{value}.{spark_name(name)}", part, condition, depth) for name, part in kind.fields)
-        conditions = [part for part in parts if part]
+        fields = ((f"{value}.{spark_name(name)}", part) for name, part in kind.fields)
+        conditions = [part for field, of in fields if (part := any_scalar(field, of, condition, prefix, depth))]
         return f"({' OR '.join(conditions)})" if conditions else ""
     if kind.element is None:
         return condition(value, kind)
-    inner = _inside(f"s{depth}", kind.element, condition, depth + 1)
+    element = f"{prefix}{depth}"
+    inner = any_scalar(element, kind.element, condition, prefix, depth + 1)
     listed = f"map_values({value})" if kind.name == "MAP" else value
-    return f"exists({listed}, s{depth} -> {inner})" if inner else ""
+    return f"exists({listed}, {element} -> {inner})" if inner else ""
 
 
 def _is_rewritten(value: str) -> str:
@@ -272,7 +274,7 @@ class SecondReading:
     columns: Columns
     options: FieldOptions
     as_read: Callable[[Type], Type]
-    needed: Sequence[str] = ()
+    needed: Sequence[str]
 
     def struct(self) -> str:
         """Spark SQL of a struct of the columns."""

@@ -12,7 +12,7 @@ from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type
 from view_algebra.records import debezium
 from view_algebra.records.decoding import Columns
-from view_algebra.records.fields import NUMERIC_KEYS, SecondReading, json_read, marked
+from view_algebra.records.fields import NUMERIC_KEYS, json_read, marked
 from view_algebra.records.record import SPACE, PrimaryKey, Record, declared_column, out_of_bounds
 
 
@@ -59,7 +59,7 @@ def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns,
     read_as = record.read_as(columns)
     first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, record.options)
     is_null = [f"key_read.{spark_name(name)} IS NULL" for name, _ in columns]
-    again = SecondReading("key_read", as_marked, columns, record.options, record.as_read).struct()
+    again = record.second_reading("key_read", as_marked, columns).struct()
     mistaken = " OR ".join([*is_null, *loses])
     read_again = f"key_text <> 'null' AND ({mistaken})"
     return f"""element_at(transform(

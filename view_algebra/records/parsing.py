@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from view_algebra.formats import ValueSql
 from view_algebra.formats.interface import DIRECT, KEY_TEXT, NO_KEY_TEXT, TEXT
 from view_algebra.language.limits import bounded, has_decimals, may_be_long, permissive, with_unique_keys
 from view_algebra.language.quoting import spark_name, spark_text
@@ -25,11 +24,11 @@ from view_algebra.record_columns import (
     TRUNCATES,
 )
 from view_algebra.records import debezium
-from view_algebra.records.decoding import CORRUPT, UNDECODED, Columns, FieldOptions
-from view_algebra.records.fields import SecondReading, json_read, number_conditions
+from view_algebra.records.decoding import CORRUPT, UNDECODED, Columns
+from view_algebra.records.fields import json_read, number_conditions
 from view_algebra.records.keys import moved_from, parsed_keys, value_or_key
 from view_algebra.records.reasons import errors, field_mistakes, why_no_record
-from view_algebra.records.record import FRAMED, PrimaryKey, Record, declared_column
+from view_algebra.records.record import FRAMED, Record, declared_column
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),
@@ -43,9 +42,6 @@ PSEUDO_COLUMNS = (
 TABLE_COLUMNS = ((LOG_TIME, TIMESTAMP),)
 """Further columns of every record of a table, which depend on the records below it."""
 
-AS_IT_IS = FieldOptions()
-"""The options of a source that declares none."""
-
 _UNFRAMED = f"""WITH raw_records AS (
   SELECT
     * EXCEPT (value),
@@ -56,24 +52,12 @@ _UNFRAMED = f"""WITH raw_records AS (
 """
 
 
-def parse_text(
-    columns: Columns,
-    key: PrimaryKey | None = None,
-    options: FieldOptions = AS_IT_IS,
-    identifying: Sequence[str] = (),
-    values: ValueSql | None = None,
-    *,
-    direct: bool = False,
-) -> str:
+def parse_text(columns: Columns, record: Record, *, direct: bool) -> str:
     """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns.
 
-    key: a table's PRIMARY KEY
-    identifying: for a source with NULL for unreadable fields, the columns besides the key that make a record bad
-        because they identify a stream's events or its newest record. Such a source has BAD_FIELDS after the error
-    values: the SQL of values in another format
     direct: some values may be read without JSON
     """
-    record = Record(key, options, identifying, values)
+    key = record.key
     key_columns = [] if key is None or key.format == "none" else key.within(columns)
     parsed = _parsed(columns, key_columns, record, direct=direct)
     if record.decoding.decodes_any(columns):
@@ -102,12 +86,13 @@ def _parsed(columns: Columns, key_columns: Columns, record: Record, *, direct: b
     text = bounded(record.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     log_time = "" if record.key is None else f"\n    {_within_calendar('log_time')} AS {LOG_TIME},"
     raw_records, raw_columns = _raw_records(record, [DIRECT] if direct else [])
+    again = record.second_reading("kafka_read", record.marked, columns)
     return f"""
   SELECT
     * EXCEPT (kafka_read),
     CASE{f"{chr(10)}      WHEN {DIRECT} IS NOT NULL THEN {DIRECT}" if direct else ""}
       WHEN {_is_read_again(columns, record)}
-      THEN {_second_reading(columns, record)}
+      THEN {again.record(why_no_record(record.text))}
       ELSE kafka_read
     END AS parsed{parsed_keys(columns, key_columns, record)}
   FROM (
@@ -148,19 +133,6 @@ def _is_read_again(columns: Columns, record: Record) -> str:
         if any(has_decimals(kind) for _, kind in plain):
             conditions.append(f"kafka_read IS NULL AND {may_be_long(record.text)}")
     return "\n      OR ".join(conditions)
-
-
-def _second_reading(columns: Columns, record: Record) -> str:
-    """Spark SQL of the second reading of a record."""
-    again = SecondReading(
-        "kafka_read",
-        record.marked,
-        columns,
-        record.options,
-        record.as_read,
-        record.needed,
-    )
-    return again.record(why_no_record(record.text))
 
 
 def _bad_fields(columns: Columns, record: Record) -> str:

@@ -14,7 +14,14 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import CALENDAR, SMALLINT, Type
 from view_algebra.records import debezium
 from view_algebra.records.decoding import ColumnDecoding, Columns, FieldOptions
-from view_algebra.records.fields import decimals_lose_digits, loses_digits, loses_digits_in_variant, marked
+from view_algebra.records.fields import (
+    SecondReading,
+    any_scalar,
+    decimals_lose_digits,
+    loses_digits,
+    loses_digits_in_variant,
+    marked,
+)
 
 VALUE_TEXT = "CAST(kafka_value AS STRING)"
 """Spark SQL of the value's text."""
@@ -47,14 +54,15 @@ class Record:
 
     key: a table's PRIMARY KEY
     options: the source's options for reading fields
-    identifying: the columns besides the key without which a record is bad
+    identifying: for a source with NULL for unreadable fields, the columns besides the key that make a record bad
+        because they identify a stream's events or its newest record. Such a source has BAD_FIELDS after the error
     values: the SQL of values in another format
     """
 
     key: PrimaryKey | None
     options: FieldOptions
-    identifying: Sequence[str] = ()
-    values: ValueSql | None = None
+    identifying: Sequence[str]
+    values: ValueSql | None
 
     @property
     def encodings(self) -> Encodings:
@@ -126,6 +134,10 @@ class Record:
         """The columns with the types that Spark's reader reads them as."""
         return [(name, self.as_read(kind)) for name, kind in columns]
 
+    def second_reading(self, first: str, text: str, columns: Columns) -> SecondReading:
+        """The second reading of a text, with marked numbers, that Spark's reader has read as the struct `first`."""
+        return SecondReading(first, text, columns, self.options, self.as_read, self.needed)
+
     def plain(self, columns: Columns) -> list[tuple[str, Type]]:
         """The columns, or parts of them, that Spark's reader reads with their declared types."""
         return [(name, part) for name, kind in columns if (part := self.decoding.plain_part(kind)) is not None]
@@ -151,19 +163,16 @@ def _without_tinyint(kind: Type) -> Type:
     return SMALLINT if kind.name == "TINYINT" else kind
 
 
-def out_of_bounds(value: str, kind: Type, bounds: Mapping[str, tuple[str, str]] = CALENDAR, depth: int = 0) -> str:
+def out_of_bounds(value: str, kind: Type, bounds: Mapping[str, tuple[str, str]] = CALENDAR) -> str:
     """The condition that a time, even a nested one, is outside the years that every client reads.
 
     Without times, it is an empty text.
 
     bounds: the first and the last value by type, to check other types than times.
     """
-    if kind.name in bounds:
-        first, last = bounds[kind.name]
-        return f"{value} NOT BETWEEN {first} AND {last}"
-    if kind.name == "STRUCT":
-        conditions = [out_of_bounds(f"{value}.{spark_name(name)}", field, bounds, depth) for name, field in kind.fields]
-        return f"({' OR '.join(condition for condition in conditions if condition)})" if any(conditions) else ""
-    inside = out_of_bounds(f"v{depth}", kind.element, bounds, depth + 1) if kind.element else ""
-    values = f"map_values({value})" if kind.name == "MAP" else value
-    return f"exists({values}, v{depth} -> {inside})" if inside else ""
+
+    def outside(scalar: str, of: Type) -> str:
+        first, last = bounds.get(of.name, ("", ""))
+        return f"{scalar} NOT BETWEEN {first} AND {last}" if first else ""
+
+    return any_scalar(value, kind, outside, "v")
