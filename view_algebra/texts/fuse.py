@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from view_algebra.compiled import CellTable, Column, Fused, Input, Merge, Source
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name
-from view_algebra.language.types import INTEGRAL, STRING
+from view_algebra.language.types import INTEGRAL, Type
 from view_algebra.record_columns import BAD_FIELDS, CHANGED_ROWS, LEFT_OUT
 
 _NTH = "`position 1`"
@@ -23,17 +23,6 @@ _CHANGES = f"LATERAL VIEW {CHANGED_ROWS} g1 AS {_NTH}, "
 
 _GOOD = "kafka_error IS NULL"
 _BAD = f"kafka_error <> '{LEFT_OUT}'"
-
-_POSTGRES = {
-    "BIGINT": "bigint",
-    "DOUBLE": "double precision",
-    "FLOAT": "real",
-    "STRING": STRING.stored,
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-    "TIMESTAMP": "timestamptz",
-    "TIMESTAMP_NTZ": "timestamp",
-}
 
 
 @dataclass
@@ -149,7 +138,7 @@ def _aggregated(merge: Merge, slot: str) -> str:
 
 
 def _postgres(kind: str) -> str:
-    return kind.replace("DECIMAL", "numeric") if kind.startswith("DECIMAL") else _POSTGRES[kind]
+    return kind.replace("DECIMAL", "numeric") if kind.startswith("DECIMAL") else Type(kind).stored
 
 
 def _values(table: CellTable, slots: Sequence[str]) -> dict[str, str]:
