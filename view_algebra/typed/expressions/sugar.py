@@ -23,6 +23,7 @@ from view_algebra.language.types import (
     FLOAT,
     INT,
     INTERVAL,
+    SMALLINT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -38,18 +39,10 @@ Arguments = Sequence[Expr]
 CHARACTERS: dict[str, Type] = {"decode": STRING, "encode": BINARY}
 """Functions between bytes and texts, with their result's type."""
 
+_WHOLE_NUMBERS = (TINYINT, SMALLINT, INT, BIGINT)
 CASTS: dict[str, Type] = {
-    "boolean": BOOLEAN,
-    "tinyint": TINYINT,
-    "smallint": Type("SMALLINT"),
-    "int": INT,
-    "bigint": BIGINT,
-    "float": FLOAT,
-    "double": DOUBLE,
-    "decimal": decimal(10, 0),
-    "string": STRING,
-    "date": DATE,
-    "timestamp": TIMESTAMP,
+    kind.name.lower(): kind
+    for kind in (BOOLEAN, *_WHOLE_NUMBERS, FLOAT, DOUBLE, decimal(10, 0), STRING, DATE, TIMESTAMP)
 }
 """Functions that cast to a type, such as `int(x)`."""
 
