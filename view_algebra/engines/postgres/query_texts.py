@@ -23,7 +23,6 @@ from view_algebra.language.expressions import (
     AboveCells,
     Aggregate,
     Call,
-    Case,
     Cells,
     Combined,
     Constant,
@@ -184,24 +183,16 @@ def _is_exact(value: Expr) -> bool:
     if kind in (BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ):
         return not isinstance(value, Constant) or value.value is not None
     match value:
-        case Constant(suffixed=True):
+        case Constant(suffixed=True) | Call(function="window"):
+            return True
+        case Aggregate(function="count") | Windowed(function="count"):
             return True
         case Call(function="cast"):
             return not value.implicit and kind.name != "DECIMAL"
-        case Call(function="/" | "average") if kind == DOUBLE:
-            return True
-        case Call(function="+" | "-" | "*" | "div") if kind == BIGINT:
-            return True
-        case Aggregate(function="sum") | Merged(merge="sum") if kind == BIGINT:
-            return True
-        case Call(function="window"):
-            return True
-        case Call(function="coalesce") | Case():
-            return False
-        case Aggregate(function="count") | Windowed(function="count"):
-            return True
-        case Aggregate(function="avg") if kind == DOUBLE:
-            return True
+        case Call(function="/" | "average") | Aggregate(function="avg"):
+            return kind == DOUBLE
+        case Call(function="+" | "-" | "*" | "div") | Aggregate(function="sum") | Merged(merge="sum"):
+            return kind == BIGINT
         case Windowed():
             return kind == INT and not value.arguments
     return False
