@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, ClassVar
 
 from sqlglot import exp, parse_one
@@ -90,7 +91,7 @@ class _Parser(SparkParser):
         before = self._tokens[max(self._index - 3, 0) : self._index]
         if klass is exp.Is and isinstance(expression, exp.Null) and all(t.token_type != TokenType.IS for t in before):
             way_out = "Write … IS NULL, or … IS NOT NULL."
-            raise Wrong(self._place(), f"Spark rejects {self._prev.text} after a value", way_out)
+            raise Wrong(_place_of(self._prev), f"Spark rejects {self._prev.text} after a value", way_out)
         predicate = super()._build_predicate(klass, this, expression, *args, **kwargs)
         for name, side in (("this", this), ("expression", expression)):
             if isinstance(side, (exp.Is, exp.Not)):
@@ -101,8 +102,7 @@ class _Parser(SparkParser):
         """Requires WHERE in FILTER, as Spark does."""
         filtered = self._match_pair(TokenType.FILTER, TokenType.L_PAREN, advance=False)
         if filtered and self._tokens[self._index + 2].token_type != TokenType.WHERE:
-            place = Span(self._curr.start, self._curr.end + 1)
-            raise Wrong(place, "FILTER needs WHERE", "Write FILTER (WHERE …).")
+            raise Wrong(_place_of(self._curr), "FILTER needs WHERE", "Write FILTER (WHERE …).")
         return super()._parse_window(this, alias)
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
@@ -121,14 +121,14 @@ class _Parser(SparkParser):
         """Accepts one number after LIMIT: the first of MySQL's two is the offset."""
         clause = super()._parse_limit(this, *args, **kwargs)
         if isinstance(clause, exp.Limit) and clause.args.get("offset") is not None:
-            raise Wrong(self._place(), "LIMIT takes one number", "Write LIMIT 10 OFFSET 20 for LIMIT 20, 10.")
+            raise Wrong(_place_of(self._prev), "LIMIT takes one number", "Write LIMIT 10 OFFSET 20 for LIMIT 20, 10.")
         return clause
 
     def _parse_offset(self, this: exp.Expr | None = None) -> exp.Expr | None:
         """Accepts only a number after OFFSET."""
         clause = super()._parse_offset(this)
         if clause is not this and self._prev.text.upper() in ("ROW", "ROWS"):
-            raise Wrong(self._place(), "Spark rejects OFFSET … ROWS", "Write OFFSET 10.")
+            raise Wrong(_place_of(self._prev), "Spark rejects OFFSET … ROWS", "Write OFFSET 10.")
         return clause
 
     def _parse_check_constraint(self) -> exp.CheckColumnConstraint | None:
@@ -137,10 +137,6 @@ class _Parser(SparkParser):
         if check is not None and self._match_text_seq("NOT", "ENFORCED"):
             check.set("options", ["NOT ENFORCED"])
         return check
-
-    def _place(self) -> Span:
-        """The place of the last token read."""
-        return Span(self._prev.start, self._prev.end + 1)
 
     def _parse_types(
         self,
@@ -312,13 +308,8 @@ def is_suffixed(node: exp.Expr) -> bool:
 
 def _chunks(tokens: list[Token]) -> list[list[Token]]:
     """The tokens of each statement, without the semicolons between them."""
-    chunks: list[list[Token]] = [[]]
-    for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            chunks.append([])
-        else:
-            chunks[-1].append(token)
-    return [chunk for chunk in chunks if chunk]
+    chunks = groupby(tokens, lambda token: token.token_type == TokenType.SEMICOLON)
+    return [list(chunk) for is_semicolon, chunk in chunks if not is_semicolon]
 
 
 def _select(chunk: list[Token]) -> list[Token]:
