@@ -136,16 +136,6 @@ def _column_expression(relation: Relation | None, alias: str, column: str) -> Ex
     return next((o.expression for o in outputs if o.name.lower() == column.lower()), None)
 
 
-def merged_to_groups(
-    relation: Relation, cells: str, keys: Sequence[Output], partials: PartialColumns, where: Expr | None
-) -> Select:
-    """Merges finer cells to groups by fewer keys, or by expressions over the keys.
-
-    cells: the cells' alias in the relation. If this joins them, a cell is merged once for each row that it joins.
-    """
-    return replace(_merged(keys, partials, relation, cells), where=where)
-
-
 def hopped(
     panes: Cells,
     windows: Cells,
@@ -153,7 +143,7 @@ def hopped(
     start: str,
     window: Call,
     partials: PartialColumns,
-    where: Expr | None = None,
+    where: Expr | None,
 ) -> Query:
     """Merges panes to hopping windows. `start`: the column with the start of a pane or of a block.
 
@@ -331,7 +321,10 @@ def _in_groups(
     names: Mapping[Expr, str],
     partials: Sequence[tuple[str, TypedPartial]],
 ) -> tuple[Nested, dict[Expr, Expr]]:
-    """Cells of finer keys merged to groups, and the columns that replace subqueries in GROUP BY."""
+    """Cells of finer keys merged to groups, and the columns that replace subqueries in GROUP BY.
+
+    If the cells are joined, a cell is merged once for each row that it joins.
+    """
     join = block.keeping.join
     asked = {key: f"asked_{n}" for n, key in enumerate(key for key in group if key not in names)}
     over = [Output(asked.get(key) or names[key], _on_cells(key, names, CELL)) for key in group]
@@ -339,7 +332,7 @@ def _in_groups(
     where = None if condition is None else _on_cells(condition, names, CELL)
     relation = cells if join is None else _joined_cells(join.relation, cells, names)
     answers: dict[Expr, Expr] = {key: Field(CELL, (name,), key.type) for key, name in asked.items()}
-    return Nested(merged_to_groups(relation, CELL, over, partials, where), CELL), answers
+    return Nested(replace(_merged(over, partials, relation, CELL), where=where), CELL), answers
 
 
 def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> None:
