@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
@@ -25,6 +25,7 @@ from view_algebra.formats.interface import (
     Schema,
     Schemas,
     ValueSql,
+    refusing,
 )
 from view_algebra.language.encodings import DATE_SCHEMAS, SEMANTIC
 
@@ -82,7 +83,7 @@ def _schema_decoder(schema: Schema) -> Callable[[bytes], str]:
         is_alone = not (isinstance(whole, dict) and "fields" in whole)
         read = datum_reader(replace(schema, text=_in_record(schema.text)) if is_alone else schema)
     except NoText as reason:
-        return _never(str(reason))
+        return refusing(str(reason))
     names = names_length(schema)
 
     def decode(datum: bytes) -> str:
@@ -113,15 +114,6 @@ def _names_length(schema: Any) -> int:
     return 0
 
 
-def _never(mistake: str) -> Callable[[bytes], str]:
-    """Returns a decoder that always raises `NoText`, for a mistake in the schema."""
-
-    def decode(_: bytes) -> str:
-        raise NoText(mistake)
-
-    return decode
-
-
 _MISTAKES = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, AttributeError)
 """Exceptions, besides EOFError, from reading a value that is not a datum."""
 
@@ -130,11 +122,11 @@ def _no_datum(error: Exception) -> NoText:
     return NoText(f"not Avro: {str(error) or type(error).__name__}")
 
 
-def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callable[[Any], Any] | None = None) -> Any:
+def parsed(schema: Schema, named: dict[str, Any] | None = None, *, bare: bool = False) -> Any:
     """The schema in fastavro's form. Raises `NoText` for a wrong schema, or for one whose values could have no end.
 
     named: receives the named types
-    as_read: returns the schema to read by, by default one whose values become JSON
+    bare: leaves out logical types, so that fastavro returns bare numbers and bytes, not values for JSON
     """
     import fastavro
     from fastavro.schema import SchemaParseException
@@ -142,7 +134,7 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callabl
     named = {} if named is None else named
     try:
         for text in [text for _, text in schema.references] + [schema.text]:
-            read = fastavro.parse_schema((as_read or _marked)(json.loads(text)), named)
+            read = fastavro.parse_schema(_marked(json.loads(text), {} if bare else _IN_JSON), named)
         _check(read, named)
     except RecursionError:
         raise NoText(_TOO_DEEP) from None
@@ -151,15 +143,15 @@ def parsed(schema: Schema, named: dict[str, Any] | None = None, as_read: Callabl
     return read
 
 
-def datum_reader(schema: Schema, as_read: Callable[[Any], Any] | None = None) -> Callable[[bytes], Any]:
-    """The reader of a schema's data. `as_read` as in `parsed`, whose exceptions it raises.
+def datum_reader(schema: Schema, *, bare: bool = False) -> Callable[[bytes], Any]:
+    """The reader of a schema's data. `bare` as in `parsed`, whose exceptions it raises.
 
     The reader returns the value of a datum. It raises `NoText` for bytes that no writer writes, or after the datum.
     """
     import fastavro
 
     named: dict[str, Any] = {}
-    writer = parsed(schema, named, as_read)
+    writer = parsed(schema, named, bare=bare)
     for kind in (writer, *named.values()):
         _strict(kind)
     _teach_fastavro()
@@ -246,7 +238,7 @@ def _levels(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], coun
     around = (*within, str(name)) if is_record else within
     if len(around) > MOST_LEVELS:
         raise NoText(_TOO_DEEP)
-    levels = 1 + max((_levels(inner, named, around, counted) for inner in _inner(schema, named)), default=0)
+    levels = 1 + max((_levels(inner, named, around, counted) for inner in inner_types(schema, named)), default=0)
     if levels > MOST_LEVELS:
         raise NoText(_TOO_DEEP)
     if name is not None:
@@ -257,7 +249,7 @@ def _levels(schema: Any, named: Mapping[str, Any], within: tuple[str, ...], coun
 _TOO_DEEP = f"the schema has more than {MOST_LEVELS} types within each other"
 
 
-def _inner(schema: Any, named: Mapping[str, Any]) -> Sequence[Any]:
+def inner_types(schema: Any, named: Mapping[str, Any]) -> Sequence[Any]:
     """The types that a type consists of."""
     kind = schema["type"] if isinstance(schema, dict) else schema
     match kind:
@@ -285,7 +277,7 @@ def _check_sizes(schema: Any, named: Mapping[str, Any], sizes: dict[str, int]) -
         scale = schema.get("scale", 0)
         if type(scale) is not int or not 0 <= scale <= MOST_DIGITS:
             raise NoText(f"the schema has a decimal of scale {scale!r}, and not from 0 to {MOST_DIGITS:,}")
-    for inner in _inner(schema, {}):
+    for inner in inner_types(schema, {}):
         if not (isinstance(inner, dict) and inner.get("name") in named):  # named types are checked by themselves
             _check_sizes(inner, named, sizes)
 
@@ -311,29 +303,29 @@ def _without_a_byte(schema: Any, named: Mapping[str, Any], sizes: dict[str, int]
     return _without_a_byte(named[kind], named, sizes) if isinstance(kind, str) and kind in named else 0
 
 
-def _marked(schema: Any) -> Any:
-    """The schema with a logical type of our own wherever JSON differs from fastavro's value."""
+def _marked(schema: Any, in_json: Container[str]) -> Any:
+    """The schema with a logical type of our own wherever a value is converted to JSON, and without other ones."""
     if isinstance(schema, list):
-        return [_marked(branch) for branch in schema]
+        return [_marked(branch, in_json) for branch in schema]
     if not isinstance(schema, dict):
         own = f"{schema}-{_PLAIN}"
-        return {"type": schema, "logicalType": _PLAIN} if own in _IN_JSON else schema
+        return {"type": schema, "logicalType": _PLAIN} if own in in_json else schema
     kind = schema["type"]
     kept = {name: value for name, value in schema.items() if name not in ("default", "logicalType")}
     match kind:
         case "record" | "error":
-            fields = [{"name": field["name"], "type": _marked(field["type"])} for field in schema["fields"]]
+            fields = [{"name": field["name"], "type": _marked(field["type"], in_json)} for field in schema["fields"]]
             return kept | {"fields": fields}
         case "array":
-            return kept | {"items": _marked(schema["items"])}
+            return kept | {"items": _marked(schema["items"], in_json)}
         case "map":
-            return kept | {"values": _marked(schema["values"])}
+            return kept | {"values": _marked(schema["values"], in_json)}
         case dict() | list():
-            return _marked(kind)
+            return _marked(kind, in_json)
     for own in (OWN + str(schema.get(named)) for named in ("connect.name", "logicalType")):
-        if f"{kind}-{own}" in _IN_JSON:
+        if f"{kind}-{own}" in in_json:
             return kept | {"logicalType": own}
-    return kept | {"logicalType": _PLAIN} if f"{kind}-{_PLAIN}" in _IN_JSON else kept
+    return kept | {"logicalType": _PLAIN} if f"{kind}-{_PLAIN}" in in_json else kept
 
 
 OWN = "lamina-"

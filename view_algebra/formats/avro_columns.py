@@ -16,7 +16,7 @@ from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from view_algebra.formats import as_json, frames
-from view_algebra.formats.avro import KIND, OWN, datum_reader, names_length, parsed
+from view_algebra.formats.avro import KIND, OWN, datum_reader, inner_types, names_length, parsed
 from view_algebra.formats.interface import DirectColumn, NoText, Schema, Schemas
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _plan(schema: Schema, columns: tuple[DirectColumn, ...]) -> _Plan | None:
     named: dict[str, Any] = {}
     try:
         fields = {field["name"]: field["type"] for field in parsed(schema, named)["fields"]}
-        read = datum_reader(schema, _bare)
+        read = datum_reader(schema, bare=True)
     except (NoText, KeyError, TypeError):
         return None
     makers = [_column(fields.get(column.field, "null"), column.type, named) for column in columns]
@@ -198,36 +198,14 @@ def _is_short_decimal(kind: Mapping[str, Any]) -> bool:
 
 def _has_json(kind: Any, named: Mapping[str, Any]) -> bool:
     """True if every value of this kind in a datum of at most `MOST_BYTES` has JSON, and Spark reads it."""
-    if isinstance(kind, list):
-        return all(_has_json(branch, named) for branch in kind)
-    if isinstance(kind, str):
-        return _has_json(named[kind], named) if kind in named else True
-    match kind["type"]:
-        case dict() | list():
-            return _has_json(kind["type"], named)
-        case "record" | "error":
-            return all(_has_json(field["type"], named) for field in kind["fields"])
-        case "array":
-            return _has_json(kind["items"], named)
-        case "map":  # Spark's reader rejects keys of more than 50,000 characters
+    match kind:
+        case {"type": "map"}:  # Spark's reader rejects keys of more than 50,000 characters
             return False
-        case "bytes" | "fixed" if kind.get("logicalType") == f"{OWN}decimal":
-            return kind["type"] == "fixed" and kind["size"] <= MOST_BYTES_OF_A_DECIMAL and _is_short_decimal(kind)
-        case "fixed" if kind.get("logicalType") == f"{OWN}uuid":
+        case {"type": "bytes" | "fixed" as name, "logicalType": logical} if logical == f"{OWN}decimal":
+            return name == "fixed" and kind["size"] <= MOST_BYTES_OF_A_DECIMAL and _is_short_decimal(kind)
+        case {"type": "fixed", "logicalType": logical} if logical == f"{OWN}uuid":
             return bool(kind["size"] == 16)
-    return True
-
-
-def _bare(schema: Any) -> Any:
-    """The schema without logical types, so that fastavro returns bare numbers and bytes."""
-    if isinstance(schema, list):
-        return [_bare(branch) for branch in schema]
-    if not isinstance(schema, dict):
-        return schema
-    inner = {name: _bare(schema[name]) for name in ("type", "items", "values") if name in schema}
-    fields = {"fields": [{"name": field["name"], "type": _bare(field["type"])} for field in schema.get("fields", ())]}
-    rest = {name: value for name, value in schema.items() if name not in ("default", "logicalType")}
-    return rest | inner | (fields if "fields" in schema else {})
+    return all(_has_json(inner, named) for inner in inner_types(kind, named))
 
 
 def _column(kind: Any, type: str, named: Mapping[str, Any]) -> ColumnReader | None:
@@ -269,29 +247,25 @@ def _typed(type: str) -> ColumnReader:
 def _whole(first: int, last: int, type: str) -> ColumnReader:
     """Makes whole numbers within bounds."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     arrow = arrow_type(type)
 
     def make(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
-        numbers = pa.array(values, pa.int64())
-        outside = _outside(numbers, first, last)
-        return pc.if_else(outside, 0, numbers).cast(pa.int32()).cast(arrow), outside
+        numbers, outside = _bounded(values, first, last)
+        return numbers.cast(pa.int32()).cast(arrow), outside
 
     return make
 
 
 def _time(micros: int) -> ColumnReader:
     """Makes times since 1970 from numbers of units of `micros` microseconds."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     first, last = (bound // micros for bound in (_FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1))
 
     def make(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
-        numbers = pa.array(values, pa.int64())
-        outside = _outside(numbers, first, last)
-        return pc.multiply(pc.if_else(outside, 0, numbers), micros).cast(arrow_type("TIMESTAMP")), outside
+        numbers, outside = _bounded(values, first, last)
+        return pc.multiply(numbers, micros).cast(arrow_type("TIMESTAMP")), outside
 
     return make
 
@@ -332,7 +306,11 @@ def _finite(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
     return numbers, pc.fill_null(pc.invert(pc.is_finite(numbers)), False)
 
 
-def _outside(numbers: pa.Array, first: int, last: int) -> pa.Array:
+def _bounded(values: Sequence[Any], first: int, last: int) -> tuple[pa.Array, pa.Array]:
+    """The numbers within bounds, with 0 in place of the others, and the mask of the others."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.fill_null(pc.or_(pc.less(numbers, first), pc.greater(numbers, last)), False)
+    numbers = pa.array(values, pa.int64())
+    outside = pc.fill_null(pc.or_(pc.less(numbers, first), pc.greater(numbers, last)), False)
+    return pc.if_else(outside, 0, numbers), outside

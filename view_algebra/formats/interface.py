@@ -99,6 +99,15 @@ class NoText(Exception):
     """The reason a value has no JSON text."""
 
 
+def refusing(mistake: str) -> Callable[[bytes], str]:
+    """Returns a decoder that always raises `NoText`, for a mistake in the schema."""
+
+    def decode(_: bytes) -> str:
+        raise NoText(mistake)
+
+    return decode
+
+
 class FormatMistake(Exception):
     """A declaration that does not fit the format: the mistake, the way out, and the option at fault."""
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from view_algebra.formats.interface import (
     Schema,
     Schemas,
     ValueSql,
+    refusing,
 )
 
 _MAIN = "schema-of-records.proto"
@@ -341,7 +342,7 @@ def _message_decoder(schema: Schema, message: str | tuple[int, ...] | None) -> C
     try:
         written = message_class(schema, message)
     except NoText as reason:
-        return partial(_refuse, str(reason))
+        return refusing(str(reason))
     parse, convert = written.FromString, _type_converter(written.DESCRIPTOR, {})
     names = len(schema.text) + sum(len(text) for _, text in schema.references)
     is_none = f"not Protobuf: not a message of type {written.DESCRIPTOR.full_name}"
@@ -357,10 +358,6 @@ def _message_decoder(schema: Schema, message: str | tuple[int, ...] | None) -> C
             raise NoText(f"{is_none}: {error}") from None
 
     return decode
-
-
-def _refuse(reason: str, _: bytes) -> str:
-    raise NoText(reason)
 
 
 def _object(kind: Any, types: dict[str, Convert]) -> Convert:
