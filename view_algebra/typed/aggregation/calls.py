@@ -50,15 +50,12 @@ def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -
     distinct = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
     if distinct:
         nodes = nodes[0].expressions
-    star = len(nodes) == 1 and isinstance(nodes[0], exp.Star)
-    if star and (distinct or row.counts != "records"):
+    if _is_star(nodes) and (distinct or row.counts != "records"):
         raise Wrong(
             place, f"{name}() does not take {'DISTINCT ' if distinct else ''}*", f"Name the column: {name}(amount)."
         )
-    arguments = () if star else tuple(as_number(row, resolved(a, scope)) for a in nodes)
-    if not row.takes(arguments, star=star):
-        way_out = _USUAL.get(row.arguments[0], f"Write {name}(x, y).").format(name)
-        raise Wrong(place, not_taken(name, len(arguments)), way_out)
+    way_out = _USUAL.get(row.arguments[0], f"Write {name}(x, y).").format(name)
+    arguments = arguments_of(row, nodes, scope, place, way_out)
     for argument in arguments:
         _check_argument(row, argument, place, node.name.lower())
     always = len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].value is not None
@@ -73,6 +70,21 @@ def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -
     if by_value is not None:
         arguments = (arguments[0], *parameters(row, arguments[1:], place))
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
+
+
+def arguments_of(
+    row: AggregateFunction, nodes: Sequence[exp.Expr], scope: Scope, place: Place, way_out: str
+) -> tuple[Expr, ...]:
+    """The arguments of an aggregate, none for `*`. A text becomes a number if the aggregate is one of numbers."""
+    star = _is_star(nodes)
+    arguments = () if star else tuple(_as_number(row, resolved(node, scope)) for node in nodes)
+    if not row.takes(arguments, star=star):
+        raise Wrong(place, not_taken(row.name, len(arguments)), way_out)
+    return arguments
+
+
+def _is_star(nodes: Sequence[exp.Expr]) -> bool:
+    return len(nodes) == 1 and isinstance(nodes[0], exp.Star)
 
 
 def call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:
@@ -90,8 +102,7 @@ def percentile_list(percentiles: Sequence[Expr], place: Place) -> Expr:
     return Call("shares", tuple(percentiles), Type("ARRAY", element=percentiles[0].type), place=place)
 
 
-def as_number(row: AggregateFunction, argument: Expr) -> Expr:
-    """An argument. A text becomes a number if the aggregate is one of numbers."""
+def _as_number(row: AggregateFunction, argument: Expr) -> Expr:
     wanted = argument.type == STRING and row.accepts(DOUBLE) and not row.accepts(STRING)
     return cast(argument, DOUBLE) if wanted else argument
 

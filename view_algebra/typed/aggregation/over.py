@@ -18,7 +18,7 @@ from view_algebra.language.times import interval, microseconds
 from view_algebra.language.types import BITS, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span, suggestion
-from view_algebra.typed.aggregation.calls import as_number, parameters
+from view_algebra.typed.aggregation.calls import arguments_of, parameters
 from view_algebra.typed.order.ties import sort_keys
 from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_bounds, refuse_frame, refuse_partition_by_maps
@@ -121,10 +121,7 @@ def _aggregate_over(name: str, node: exp.Anonymous, scope: Scope) -> Aggregate:
     row, place = AGGREGATES[name], span(node)
     if any(isinstance(a, exp.Distinct) for a in node.expressions):
         raise distinct_over(name, node)
-    star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
-    arguments = () if star else tuple(as_number(row, resolved(a, scope)) for a in node.expressions)
-    if not row.takes(arguments, star=star):
-        raise Wrong(place, not_taken(name, len(arguments)), "docs/sql.md describes each aggregate.")
+    arguments = arguments_of(row, node.expressions, scope, place, "docs/sql.md describes each aggregate.")
     if row.by_value is not None:
         arguments = (*arguments[:1], *parameters(row, arguments[1:], place))
     for argument in arguments:
