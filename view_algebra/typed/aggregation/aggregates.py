@@ -38,13 +38,13 @@ from view_algebra.typed.aggregation.estimates import approximate_percentile, est
 from view_algebra.typed.aggregation.lists import joined_within, list_in_order, set_of_lists
 from view_algebra.typed.aggregation.spelling import (
     and_filter,
-    call_with_filter,
     filter_clause,
     in_turn,
     joined_texts,
     one_zero,
     operand,
     sorted_by,
+    with_filter,
 )
 from view_algebra.typed.order.events import event_order, in_the_log, reads_changes
 from view_algebra.typed.scopes import Scope, resolved
@@ -52,13 +52,11 @@ from view_algebra.written.clauses import is_list_in_order
 from view_algebra.written.tables import IN_THE_LOG
 
 
-def aggregate_call(
-    name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
-) -> Expr | None:
+def aggregate_call(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr | None:
     """The typed call of an aggregate, or None if the call is not an aggregate. `when` is its FILTER."""
     if is_list_in_order(node):
-        listed = list_in_order(node, filter_)
-        scope.edits.put(call_with_filter(node, filter_), listed)
+        listed = list_in_order(node)
+        scope.edits.put(with_filter(node), listed)
         return resolved(listed, scope)
     row = AGGREGATES.get(name)
     several = row is not None and row.syntax.parameter == "shares" and len(node.expressions) == 2
@@ -69,22 +67,22 @@ def aggregate_call(
     if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
         return _first_or_last(name, node, scope, when)
     if name in BY_BUCKETS:
-        return approximate_percentile(name, node, scope, when, filter_)
+        return approximate_percentile(name, node, scope, when)
     is_set = row is not None and row.settled == "set"
-    if is_set and (of_lists := set_of_lists(node, scope, when, filter_)) is not None:
+    if is_set and (of_lists := set_of_lists(node, scope, when)) is not None:
         return of_lists
     if is_aggregate(name):
-        return _settled(aggregate(name, node, scope, when), node, scope, filter_)
+        return _settled(aggregate(name, node, scope, when), node, scope)
     return None
 
 
-def _settled(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
+def _settled(call_: Aggregate, node: exp.Anonymous, scope: Scope) -> Expr:
     """The aggregate. If Spark leaves its result to the order of rows, the order of events or values decides it."""
     row = AGGREGATES[call_.function]
     if row.lengths and call_.arguments[0].type.length:
         return aggregated(call_)
     if call_.distinct and "session_window" in scope.windows:
-        return _in_a_session(call_, node, filter_, scope)
+        return _in_a_session(call_, node, scope)
     if row.settled is None:
         return _from_scalars(call_)
     if call_.distinct:
@@ -92,8 +90,8 @@ def _settled(call_: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.F
         raise Wrong(call_.place, f"{row.name}() does not take DISTINCT", way_out)
     first = node.expressions[0]
     value = operand(scope, first.expressions[0] if isinstance(first, exp.Distinct) else first)
-    counts = f"{value} IS NOT NULL" + and_filter(scope, filter_)
-    return _SETTLED[row.settled](call_, _AuthorsCall(value, counts, node, filter_), scope)
+    counts = f"{value} IS NOT NULL" + and_filter(scope, node)
+    return _SETTLED[row.settled](call_, _AuthorsCall(value, counts, node), scope)
 
 
 @dataclass(frozen=True)
@@ -103,23 +101,16 @@ class _AuthorsCall:
     value: the first argument, as Spark SQL
     counts: the condition under which a value counts
     node: the call
-    filter: the FILTER around the call
     """
 
     value: str
     counts: str
     node: exp.Anonymous
-    filter: exp.Filter | None
-
-    @property
-    def call_with_filter(self) -> exp.Expr:
-        """The call, or the FILTER around it."""
-        return call_with_filter(self.node, self.filter)
 
 
 def _spelled_estimate(call_: Aggregate, authors_call: _AuthorsCall, scope: Scope) -> Aggregate:
     registers = whole_number(call_.arguments[1])
-    scope.edits.spell(authors_call.call_with_filter, estimate(authors_call.value, authors_call.counts, registers))
+    scope.edits.spell(with_filter(authors_call.node), estimate(authors_call.value, authors_call.counts, registers))
     return call_
 
 
@@ -133,7 +124,7 @@ def _spelled_set(call_: Aggregate, authors_call: _AuthorsCall, scope: Scope) -> 
     values = f"collect_set(CASE WHEN {authors_call.counts} THEN {one_zero(authors_call.value, kind)} END)"
     if kind in (DOUBLE, FLOAT):  # Spark's own set keeps every NaN
         values = f"array_distinct({values})"
-    scope.edits.spell(authors_call.call_with_filter, f"sort_array({values})")
+    scope.edits.spell(with_filter(authors_call.node), f"sort_array({values})")
     return _sorted_by_itself(call_)
 
 
@@ -148,7 +139,7 @@ def _spelled_list(call_: Aggregate, authors_call: _AuthorsCall, scope: Scope) ->
     values = in_turn(in_order, "map_from_entries(s.v)" if of_maps else "s.v")
     if call_.type == STRING:
         values = joined_texts(scope, in_order, values, authors_call.node.expressions[1:])
-    scope.edits.spell(authors_call.call_with_filter, values)
+    scope.edits.spell(with_filter(authors_call.node), values)
     return replace(call_, arguments=(call_.arguments[0], *events, *call_.arguments[1:]))
 
 
@@ -161,16 +152,16 @@ _SETTLED: dict[str, Callable[[Aggregate, _AuthorsCall, Scope], Aggregate]] = {
 """The edits that settle what Spark leaves open in the SELECT of `lamina check`, by `AggregateFunction.settled`."""
 
 
-def _in_a_session(call_: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None, scope: Scope) -> Aggregate:
+def _in_a_session(call_: Aggregate, node: exp.Anonymous, scope: Scope) -> Aggregate:
     """count(DISTINCT …) in a session: Spark would count a value once per piece that it merges into the session."""
     if AGGREGATES[call_.function].counts != "records":
         way_out = "Leave DISTINCT out, or group by window(ts, …)."
         raise Wrong(call_.place, f"{call_.function}() of a session does not take DISTINCT", way_out)
     texts = [operand(scope, e) for e in node.expressions[0].expressions]
-    counts = " AND ".join(f"{value} IS NOT NULL" for value in texts) + and_filter(scope, filter_)
+    counts = " AND ".join(f"{value} IS NOT NULL" for value in texts) + and_filter(scope, node)
     alike = [one_zero(value, e.type) for value, e in zip(texts, call_.arguments, strict=True)]
     values = f"collect_set(CASE WHEN {counts} THEN struct({', '.join(alike)}) END)"
-    scope.edits.spell(call_with_filter(node, filter_), f"CAST(size({values}) AS BIGINT)")
+    scope.edits.spell(with_filter(node), f"CAST(size({values}) AS BIGINT)")
     return call_
 
 
@@ -238,8 +229,7 @@ def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
         raise Wrong(span(node), "IGNORE NULLS does not go here", "It goes after first_value(x) and last_value(x).")
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
     result = _first_or_last(inner.name.lower(), inner, scope, when, ignores_nulls=True)
-    where = filter_clause(scope, filter_)
-    scope.edits.spell(node, f"{scope.edited_sql(inner)}{where}")
+    scope.edits.spell(node, f"{scope.edited_sql(inner)}{filter_clause(scope, inner)}")
     return result
 
 
@@ -253,9 +243,7 @@ def _sorted_by_itself(call_: Aggregate) -> Aggregate:
     return replace(call_, arguments=call_.arguments[:1] * 2) if is_struct(call_.arguments[0]) else call_
 
 
-def within_group(
-    node: exp.WithinGroup, scope: Scope, when: Expr | None = None, filter_: exp.Filter | None = None
-) -> Expr:
+def within_group(node: exp.WithinGroup, scope: Scope, when: Expr | None = None) -> Expr:
     """percentile_cont(0.5) WITHIN GROUP (ORDER BY x), and the other functions with WITHIN GROUP."""
     call_, place = node.this, span(node.this)
     keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
@@ -263,7 +251,7 @@ def within_group(
     nodes = call_.expressions
     texts = nodes[0].expressions if nodes and isinstance(nodes[0], exp.Distinct) else nodes
     if row is not None and row.syntax.parameter == "separator" and texts:
-        return joined_within(call_, keys, scope, when, call_with_filter(node, filter_))
+        return joined_within(node, keys, scope, when)
     if not isinstance(call_, exp.Anonymous) or len(keys) != 1:
         raise Wrong(place, "WITHIN GROUP takes one column", "Write WITHIN GROUP (ORDER BY x).")
     if row is None or not row.syntax.within_group:

@@ -17,14 +17,12 @@ from view_algebra.language.meeting import cast
 from view_algebra.language.types import FLOAT, INT, Type
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.aggregation.calls import aggregate, is_array, percentile_list, refuse_aggregates
-from view_algebra.typed.aggregation.spelling import call_with_filter, filter_clause
+from view_algebra.typed.aggregation.spelling import filter_clause, with_filter
 from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.written.dialect import parsed
 
 
-def approximate_percentile(
-    name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
-) -> Expr:
+def approximate_percentile(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
     """percentile_approx(x, 0.9), of the values' type, as in Spark. The third argument bounds its relative error."""
     place, nodes = span(node), node.expressions
     if not 2 <= len(nodes) <= 3 or isinstance(nodes[0], exp.Distinct):
@@ -43,7 +41,7 @@ def approximate_percentile(
     if not kind.numeric or kind == FLOAT:
         raise Wrong(place, f"{name}() does not take {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
     bucket = bucketed(f"({scope.edited_sql(nodes[0])})", kind, 1 / int(accuracy.value or ACCURACY))
-    where = filter_clause(scope, filter_)
+    where = filter_clause(scope, node)
     texts, values = [], []
     for share in map(scope.edits.copy, nodes[1].expressions if is_array(nodes[1]) else [nodes[1]]):
         disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), share])
@@ -52,7 +50,7 @@ def approximate_percentile(
         disc_text = f"percentile_disc({scope.edited_sql(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
         texts.append(f"CAST({disc_text} AS {kind.spark})")
     several = f"CASE WHEN {texts[0]} IS NOT NULL THEN array({', '.join(texts)}) END"
-    scope.edits.spell(call_with_filter(node, filter_), several if is_array(nodes[1]) else texts[0])
+    scope.edits.spell(with_filter(node), several if is_array(nodes[1]) else texts[0])
     return percentile_list(values, place) if is_array(nodes[1]) else values[0]
 
 

@@ -24,18 +24,19 @@ from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.aggregation.calls import aggregate, call_of, refuse_aggregates
 from view_algebra.typed.aggregation.spelling import (
     and_filter,
-    call_with_filter,
+    filter_of,
     in_turn,
     joined_texts,
     operand,
     sorted_by,
+    with_filter,
 )
 from view_algebra.typed.nested_keys import is_list_key, json_of
 from view_algebra.typed.order.events import event_order
 from view_algebra.typed.scopes import Scope, resolved
 
 
-def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:
+def list_in_order(node: exp.Anonymous) -> exp.Expr:
     """The call `array_agg(x ORDER BY y)` in Spark's SQL, with its FILTER."""
     order, name = node.expressions[0], node.name.lower()
     value, keys, place = order.this, order.expressions, span(node)
@@ -50,7 +51,7 @@ def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:
     named = [(f"y{number}", key.this) for number, key in enumerate(keys, 1)] + [("x", value)]
     fields = [exp.alias_(node.copy(), alias) for alias, node in named]
     kept: exp.Expr = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
-    if filter_ is not None:
+    if (filter_ := filter_of(node)) is not None:
         kept = exp.And(this=exp.Paren(this=filter_.expression.this.copy()), expression=kept)
     listed = exp.Filter(this=_call("collect_list", _call("struct", *fields)), expression=exp.Where(this=kept))
     element = exp.Dot(this=exp.to_identifier("e"), expression=exp.to_identifier("x"))
@@ -89,33 +90,34 @@ class _Listagg:
 
     between: the separator, if there is one
     when: the condition of its FILTER
-    edited: the call with WITHIN GROUP and FILTER, which an edit replaces
+    node: the call with WITHIN GROUP
     """
 
     value: exp.Expr
     between: Sequence[exp.Expr]
     keys: Sequence[exp.Ordered]
     when: Expr | None
-    edited: exp.Expr
+    node: exp.WithinGroup
 
     def counts(self, scope: Scope) -> str:
         """The condition under which a text counts, in Spark SQL."""
-        filter_ = self.edited if isinstance(self.edited, exp.Filter) else None
-        return f"{operand(scope, self.value)} IS NOT NULL{and_filter(scope, filter_)}"
+        return f"{operand(scope, self.value)} IS NOT NULL{and_filter(scope, self.node)}"
 
     def sort_keys(self, scope: Scope) -> str:
         """The keys in Spark SQL."""
         return ", ".join(scope.edited_sql(key.this) for key in self.keys)
 
+    def spell(self, scope: Scope, structs: str, texts: str) -> None:
+        """Spells the call as texts joined into one, or NULL if the list of structs is empty."""
+        scope.edits.spell(with_filter(self.node), joined_texts(scope, structs, texts, self.between))
 
-def joined_within(
-    node: exp.Anonymous, keys: Sequence[exp.Ordered], scope: Scope, when: Expr | None, edited: exp.Expr
-) -> Expr:
-    """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by other keys. `edited`: the call with all that follows."""
-    first = node.expressions[0]
-    value, *between = first.expressions if isinstance(first, exp.Distinct) else node.expressions
-    listagg = _Listagg(value, between, _nulls_as_usual(keys, value, scope), when, edited)
-    call_ = aggregate("listagg", node, scope, when)
+
+def joined_within(node: exp.WithinGroup, keys: Sequence[exp.Ordered], scope: Scope, when: Expr | None) -> Expr:
+    """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by other keys."""
+    first = node.this.expressions[0]
+    value, *between = first.expressions if isinstance(first, exp.Distinct) else node.this.expressions
+    listagg = _Listagg(value, between, _nulls_as_usual(keys, value, scope), when, node)
+    call_ = aggregate("listagg", node.this, scope, when)
     if not call_.distinct and all(_descends(key) for key in listagg.keys):
         return _joined_downwards(listagg, call_, scope)
     if (by := [resolved(key.this, scope) for key in listagg.keys]) != [resolved(value, scope)]:
@@ -123,21 +125,21 @@ def joined_within(
     texts = f"CASE WHEN {listagg.counts(scope)} THEN {scope.edited_sql(value)} END"
     list_ = f"sort_array(collect_{'set' if call_.distinct else 'list'}({texts}))"
     if not _descends(listagg.keys[0]):
-        scope.edits.spell(edited, joined_texts(scope, list_, list_, between))
+        listagg.spell(scope, list_, list_)
         return call_
-    scope.edits.spell(edited, joined_texts(scope, list_, f"reverse({list_})", between))
+    listagg.spell(scope, list_, f"reverse({list_})")
     return _reversed(aggregate("collect_set", call_of("collect_set", value), scope, when), between, scope)
 
 
 def _joined_downwards(listagg: _Listagg, call_: Aggregate, scope: Scope) -> Expr:
     """listagg(x) WITHIN GROUP (ORDER BY y DESC): a list sorted upwards by y, then by x, and reversed."""
-    text, value, between = call_.arguments[0], listagg.value, listagg.between
+    text, value = call_.arguments[0], listagg.value
     events = () if scope.above else event_order(scope, call_.place, of=(text,))[1]
     upwards = aggregate("collect_list", call_of("collect_list", value), scope, listagg.when)
     upwards = replace(upwards, arguments=(text, *(resolved(key.this, scope) for key in listagg.keys), text, *events))
     list_ = sorted_by(listagg.sort_keys(scope), scope.edited_sql(value), listagg.counts(scope))
-    scope.edits.spell(listagg.edited, joined_texts(scope, list_, f"reverse({in_turn(list_)})", between))
-    return _reversed(upwards, between, scope)
+    listagg.spell(scope, list_, f"reverse({in_turn(list_)})")
+    return _reversed(upwards, listagg.between, scope)
 
 
 def _reversed(upwards: Aggregate, between: Sequence[exp.Expr], scope: Scope) -> Expr:
@@ -157,7 +159,7 @@ def _joined_by(listagg: _Listagg, by: Sequence[Expr], call_: Aggregate, scope: S
         way_out = "Sort all keys in one direction. For n DESC next to ascending keys, write -n."
         raise Wrong(call_.place, "listagg() sorts all keys in one direction", way_out)
     list_ = sorted_by(listagg.sort_keys(scope), operand(scope, listagg.value), listagg.counts(scope))
-    scope.edits.spell(listagg.edited, joined_texts(scope, list_, in_turn(list_), listagg.between))
+    listagg.spell(scope, list_, in_turn(list_))
     text, *between = call_.arguments
     return replace(call_, arguments=(text, *by, text, *between))
 
@@ -202,7 +204,7 @@ def map_from_entries(node: exp.Anonymous, scope: Scope) -> Expr:
     return Call("map_from_entries", (listed,), Type("MAP", key=STRING, element=fields[1][1]), place=place)
 
 
-def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr | None:
+def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr | None:
     """`collect_set(tags)` in the order of the lists' JSON, or None if its values are not lists."""
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Distinct):
         return None
@@ -213,9 +215,9 @@ def set_of_lists(node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: 
     listed = Type("ARRAY", element=value.type)
     texts = Aggregate("collect_set", (json_of(value),), when, False, Type("ARRAY", element=STRING), span(node))
     of = scope.edited_sql(node.expressions[0])
-    counts = f"{of} IS NOT NULL{and_filter(scope, filter_)}"
+    counts = f"{of} IS NOT NULL{and_filter(scope, node)}"
     pairs = f"collect_set(CASE WHEN {counts} THEN struct(to_json({of}) AS text, {of} AS list) END)"
-    scope.edits.spell(call_with_filter(node, filter_), f"transform(sort_array({pairs}), pair -> pair.list)")
+    scope.edits.spell(with_filter(node), f"transform(sort_array({pairs}), pair -> pair.list)")
     return Call("from_texts", (texts,), listed, place=span(node))
 
 

@@ -10,9 +10,14 @@ from view_algebra.language.types import DOUBLE, FLOAT, Type
 from view_algebra.typed.scopes import Scope
 
 
-def call_with_filter(node: exp.Expr, filter_: exp.Filter | None) -> exp.Expr:
+def filter_of(call: exp.Expr) -> exp.Filter | None:
+    """The FILTER around a call."""
+    return call.parent if isinstance(call.parent, exp.Filter) else None
+
+
+def with_filter(call: exp.Expr) -> exp.Expr:
     """The syntax that an edit of a call replaces: the call, or the FILTER around it."""
-    return node if filter_ is None else filter_
+    return filter_of(call) or call
 
 
 def operand(scope: Scope, node: exp.Expr) -> str:
@@ -21,13 +26,15 @@ def operand(scope: Scope, node: exp.Expr) -> str:
     return scope.edited_sql(node) if alone else f"({scope.edited_sql(node)})"
 
 
-def and_filter(scope: Scope, filter_: exp.Filter | None) -> str:
-    """The condition of a FILTER after another condition. Empty without a FILTER."""
+def and_filter(scope: Scope, call: exp.Expr) -> str:
+    """The condition of a call's FILTER after another condition. Empty without a FILTER."""
+    filter_ = filter_of(call)
     return "" if filter_ is None else f" AND ({scope.edited_sql(filter_.expression.this)})"
 
 
-def filter_clause(scope: Scope, filter_: exp.Filter | None) -> str:
+def filter_clause(scope: Scope, call: exp.Expr) -> str:
     """The FILTER after a call. Empty without one."""
+    filter_ = filter_of(call)
     return "" if filter_ is None else f" FILTER (WHERE {scope.edited_sql(filter_.expression.this)})"
 
 

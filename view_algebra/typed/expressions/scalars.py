@@ -206,7 +206,8 @@ def _bracket(node: exp.Bracket, scope: Scope) -> Expr:
     )
 
 
-def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, filter_: exp.Filter | None = None) -> Expr:
+def _call(node: exp.Anonymous, scope: Scope, when: Expr | None = None) -> Expr:
+    """A call. `when`: the condition of its FILTER."""
     name, place = node.name.lower(), span(node)
     if name in ONLY_WITHIN_GROUP:
         raise Wrong(place, f"{name}() needs its order", f"Write {name}(0.9) WITHIN GROUP (ORDER BY x).")
@@ -226,7 +227,7 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
         if name == "grouping" and len(keys) != 1:
             raise Wrong(place, not_taken("grouping", len(keys)), "Write grouping(a), or grouping_id().")
         return Call(name, tuple(map(window_key, keys)), TINYINT if name == "grouping" else BIGINT, place=place)
-    aggregate_ = aggregate_call(name, node, scope, condition_, filter_)
+    aggregate_ = aggregate_call(name, node, scope, when)
     return _scalar(name, node, scope) if aggregate_ is None else aggregate_
 
 
@@ -288,11 +289,11 @@ def _filtered(node: exp.Filter, scope: Scope) -> Expr:
     when = condition(expression(node.expression.this, scope), "FILTER")
     refuse_aggregates(when, "FILTER", "Filter by columns of the records.")
     if isinstance(node.this, exp.WithinGroup):
-        return within_group(node.this, scope, when, node)
+        return within_group(node.this, scope, when)
     if not isinstance(node.this, exp.Anonymous) or not is_aggregate(node.this.name.lower()):
         expression(node.this, scope)  # reports other mistakes in it first
         raise Wrong(span(node), "FILTER follows something that is not an aggregate", "Use CASE WHEN … THEN … END.")
-    return _call(node.this, scope, when, node)
+    return _call(node.this, scope, when)
 
 
 def _respecting_nulls(node: exp.RespectNulls, scope: Scope) -> Expr:
