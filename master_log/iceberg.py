@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -300,11 +300,8 @@ class Warehouse:
             opened = self._io.newInputFile(file)
             if not opened.exists():
                 raise FileNotFoundError(file)
-            stream = opened.newStream()
-            try:
+            with closing(opened.newStream()) as stream:
                 return bytes(stream.readAllBytes())
-            finally:
-                stream.close()
 
     @cached_property
     def _io(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Literal
 
 from kafka import KafkaConsumer
@@ -33,20 +33,12 @@ def _consumer(
 ) -> Iterator[Any]:
     """A consumer without a group, positioned at these offsets. Raises LaminaError for what goes wrong with it."""
     try:
-        consumer = KafkaConsumer(
-            **client.options,
-            group_id=None,
-            enable_auto_commit=False,
-            isolation_level=level,
-            retry_backoff_ms=BACKOFF_MS,
-        )
-        try:
+        options = {"group_id": None, "enable_auto_commit": False, "isolation_level": level}
+        with closing(KafkaConsumer(**client.options, **options, retry_backoff_ms=BACKOFF_MS)) as consumer:
             consumer.assign([KafkaTopicPartition(*at) for at in positions])
             for at, offset in positions.items():
                 consumer.seek(KafkaTopicPartition(*at), offset)
             yield consumer
-        finally:
-            consumer.close()
     except (KafkaError, ValueError, OverflowError) as error:  # also for a record that cannot be decoded
         raise unreachable(client.bootstrap_servers, [str(error)]) from error
 

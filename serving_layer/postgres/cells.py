@@ -9,6 +9,7 @@ table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -86,11 +87,8 @@ def copy(connection: Connection, table: str, rows: CopyRows) -> None:
     """Copies rows into `table`, which may end with a list of columns."""
     if rows.size == 0:
         return
-    cursor = connection.connection.cursor()
-    try:
+    with closing(connection.connection.cursor()) as cursor:
         cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT {rows.format})", rows.file())
-    finally:
-        cursor.close()
 
 
 def kept_since(table: CellColumns | CellTable, since: datetime | None) -> datetime | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import closing
 
 import psycopg2
 from sqlalchemy import Connection, delete, select
@@ -81,9 +82,8 @@ def load_part(
     Does nothing if another run of the task has loaded the part, or if the attempt is over (the driver died and the
     view is being recomputed). `rows` are chunks of CSV.
     """
-    connection = psycopg2.connect(dsn, **CONNECTION)
-    courtesy.backend_stands_back(connection)
-    try:
+    with closing(psycopg2.connect(dsn, **CONNECTION)) as connection:
+        courtesy.backend_stands_back(connection)
         with connection, connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO lamina.load (generation, cell_table, part)"
@@ -99,8 +99,6 @@ def load_part(
                 f"COPY {cells.cells_of(name, generation)} ({named}) FROM STDIN (FORMAT csv)", _Chunks(rows)
             )
             return int(cursor.rowcount)
-    finally:
-        connection.close()
 
 
 def complete(connection: Connection, generation: int, name: str, attempt: int, computed: AbstractSet[int]) -> None:
