@@ -14,14 +14,7 @@ from serving_layer.change import facts, renames, view_checks
 from serving_layer.change.catalog_changes import NOTHING, check_allowed, compare, deployable
 from serving_layer.change.facts import Facts
 from serving_layer.change.planned_change import PlannedChange
-from serving_layer.postgres.bookkeeping import (
-    cell_table,
-    declaration,
-    generation,
-    generation_cells,
-    publication,
-    view,
-)
+from serving_layer.postgres.bookkeeping import declaration, generation, publication, view
 from serving_layer.postgres.cells import run
 from serving_layer.postgres.states import GenerationState
 from serving_layer.promise import generations, history, progress, rebuilds, source_queries
@@ -206,7 +199,8 @@ def apply(connection: Connection, target: Target, ready: Mapping[str, int] | Non
         if actions[name] == "create" and not progress.starts(connection, [name]):
             source_queries.create(connection, name, source.topic, _topic(target.topics, name))
     deploy(connection, before, catalog, ready or {})
-    _retire_fed_by(connection, dropped)
+    kept_for_rollbacks = generations.fed_by(connection, dropped)  # nothing maintains them any more
+    generations.retire(connection, [orphan.id for orphan in kept_for_rollbacks])
     connection.execute(delete(declaration))
     if target.files:
         files = [{"path": path, "sql": sql} for path, sql in sorted(target.files.items())]
@@ -220,13 +214,6 @@ def allowed_changes(connection: Connection, target: Target) -> list[PlannedChang
     changes = plan(connection, target.catalog)
     check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
     return changes
-
-
-def _retire_fed_by(connection: Connection, dropped: Collection[str]) -> None:
-    """Retires the generations kept for a rollback that these sources fed, since nothing maintains them any more."""
-    fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(dropped))
-    orphans = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
-    generations.retire(connection, [orphan.id for orphan in orphans])
 
 
 def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> None:

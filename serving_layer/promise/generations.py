@@ -193,7 +193,7 @@ def _exchange(connection: Connection, new: Generation, old: Generation) -> None:
     for name in new.tables:
         overwriting.exchange(connection, name, new, old)
         for id, place in ((new.id, old.places[name]), (old.id, new.places[name])):
-            connection.execute(_update_cells(id, name).values(place=place))
+            connection.execute(update_cells(id, name).values(place=place))
 
 
 def retire(connection: Connection, ids: Sequence[int]) -> None:
@@ -271,7 +271,7 @@ def land(
     go_live(connection, ids)
     leapt = {new.view: new.id for new in (get(connection, id) for id in ids)}
     hand_over(connection, leapt)
-    older = [old for old in _fed_by(connection, fences) if old.id not in ids]
+    older = [old for old in fed_by(connection, fences) if old.id not in ids]
     left = {old.view for old in older if old.id in published(connection).values()}
     if left:
         raise LaminaError(
@@ -288,7 +288,7 @@ def land(
 
 def record_loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:
     """Records that the cells below the cut are complete. Raises if a later attempt has begun."""
-    this = _update_cells(id, cell_table_name).where(generation_cells.c.attempt == attempt)
+    this = update_cells(id, cell_table_name).where(generation_cells.c.attempt == attempt)
     if connection.execute(this.values(loaded_at=func.clock_timestamp())).rowcount == 0:
         raise LaminaError(
             f"The cells of generation {id} are being loaded by another process",
@@ -303,7 +303,7 @@ def _record_cut(connection: Connection, id: int, query: str, at: Offsets, tails:
         connection.execute(insert(cut).values(generation=id, query=query, tail=tails.get(partition), **where))
 
 
-def _fed_by(connection: Connection, queries: Iterable[str]) -> list[Generation]:
+def fed_by(connection: Connection, queries: Iterable[str]) -> list[Generation]:
     """The generations fed by at least one of these queries, except retired ones."""
     fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(list(queries)))
     return find(connection, generation.c.id.in_(fed), generation.c.state != GenerationState.RETIRED)
@@ -336,14 +336,14 @@ def _swap(connection: Connection, id: int) -> bool:
         return False
     swapped = False
     for name in opened.tables:
-        row = connection.execute(_cells_row(id, name)).one()
+        row = connection.execute(cells_row(id, name)).one()
         present = cells.realtime_of(name, id, row.realtime)
         if row.absorbed < row.realtime:
             swapped = True
         elif _has_more_than(connection, present, ABSORB_ABOVE):
             ddl = connection.execute(select(cell_table.c.ddl).where(cell_table.c.name == name)).scalar_one()
             cells.create(connection, ddl, cells.realtime_of(name, id, row.realtime + 1))
-            connection.execute(_update_cells(id, name).values(realtime=row.realtime + 1))
+            connection.execute(update_cells(id, name).values(realtime=row.realtime + 1))
             swapped = True
     return swapped
 
@@ -362,7 +362,7 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
     """Merges realtime tables of a generation into its cells: those swapped out, or all of them under the lock."""
     opened = get(connection, id)
     for name in opened.tables:
-        row = connection.execute(_cells_row(id, name).with_for_update()).one()
+        row = connection.execute(cells_row(id, name).with_for_update()).one()
         if row.loaded_at is None:
             raise LaminaError(
                 f"Generation {id} has no batch view yet",
@@ -375,14 +375,16 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
             realtime = cells.realtime_of(name, id, number)
             cells.merge(connection, statement, into=row.place, stamp=id, cells=realtime, since=opened.since)
         # The tables are dropped later (`dropping.py`): here a DROP could wait for pg_dump, and micro-batches for it.
-        connection.execute(_update_cells(id, name).values(absorbed=end))
+        connection.execute(update_cells(id, name).values(absorbed=end))
 
 
-def _cells_row(id: int, name: str) -> Select[Any]:
+def cells_row(id: int, name: str) -> Select[Any]:
+    """The row of one of a generation's tables of cells."""
     return select(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
 
 
-def _update_cells(id: int, name: str) -> Update:
+def update_cells(id: int, name: str) -> Update:
+    """An update of the row of one of a generation's tables of cells."""
     return update(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
 
 

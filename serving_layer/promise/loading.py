@@ -42,11 +42,7 @@ class _Chunks(io.RawIOBase):
 
 def begin_attempt(connection: Connection, generation: int, name: str) -> int:
     """Empties a generation's cells before they are loaded (again). Returns the number of this attempt."""
-    row = connection.execute(
-        select(generation_cells)
-        .where(generation_cells.c.generation == generation, generation_cells.c.cell_table == name)
-        .with_for_update()
-    ).one_or_none()
+    row = connection.execute(generations.cells_row(generation, name).with_for_update()).one_or_none()
     state = lookup.get(connection, generation).state
     if row is None or state is not GenerationState.BUILDING or row.absorbed > 0:
         raise LaminaError(
@@ -58,11 +54,8 @@ def begin_attempt(connection: Connection, generation: int, name: str) -> int:
         cells.drop(connection, row.place)
         cells.create(connection, ddl, row.place)
     connection.execute(delete(load).where(load.c.generation == generation, load.c.cell_table == name))
-    connection.execute(
-        generation_cells.update()
-        .where(generation_cells.c.generation == generation, generation_cells.c.cell_table == name)
-        .values(loaded_at=None, attempt=row.attempt + 1)
-    )
+    this = generations.update_cells(generation, name)
+    connection.execute(this.values(loaded_at=None, attempt=row.attempt + 1))
     return int(row.attempt + 1)
 
 
