@@ -67,9 +67,3 @@ def reasons_for_holding(database: Database, id: int, held: Sequence[str]) -> lis
         missing = view_checks.without_result(connection, id, held)
     way_out = f"run `lamina step check --rebuild {id}`, then this again"
     return [*failures, *unproven, *([f"checks were not run ({', '.join(missing)}): {way_out}"] if missing else [])]
-
-
-def results(database: Database, id: int) -> list[Verdict]:
-    """The results of a rebuild's checks."""
-    with database.begin() as connection:
-        return view_checks.results(connection, id)

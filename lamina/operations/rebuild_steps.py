@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from batch_layer import verdicts
 from batch_layer.rebuild import Observer
 from lamina.operations import lineage_events
 from lamina.operations.deployment import Deployment
+from serving_layer.change import view_checks
 from serving_layer.change.view_checks import Verdict
 from serving_layer.postgres.states import Stop
 from serving_layer.promise import proof, rebuilds
@@ -61,7 +61,7 @@ def hand_over(deployment: Deployment, id: int, names: Sequence[str] = (), *, any
     if runs.started:
         with deployment.database.begin() as connection:
             runs.add_proofs(proof.proofs_of_rebuild(connection, id))
-        runs.add_verdicts(verdicts.results(deployment.database, id))
+            runs.add_verdicts(view_checks.results(connection, id))
         runs.mark_held(held)
         runs.end()
     return held
