@@ -29,8 +29,6 @@ class HandOver:
     database: Database
     at: Callable[[str], None]
 
-    may_leave_views_out = True
-
     def go_live(self, id: int, new: Sequence[Generation]) -> None:
         """Folds the realtime views into the batch views. From then on micro-batches merge into the new cells."""
         ids = [generation.id for generation in new]
@@ -44,10 +42,6 @@ class HandOver:
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)
-
-    def provable(self, new: Sequence[Generation]) -> Sequence[Generation]:
-        """Returns all of these generations, since they are live."""
-        return new
 
     def hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:
         """Lets readers read the new generations, all at once. Returns the views that are held back.

@@ -68,8 +68,6 @@ class Leap:
     archive: Callable[[Source, Offsets], int]
     tell: Callable[[str], None]
 
-    may_leave_views_out = False
-
     def take_over(self, names: Sequence[str], by: Scheduler | None) -> Takeover:
         """Takes over the queries of these views and sources, or of all.
 
@@ -133,10 +131,6 @@ class Leap:
 
     def go_live(self, id: int, new: Sequence[Generation]) -> None:
         """Does nothing: a leap goes live in the transaction in which it lands."""
-
-    def provable(self, new: Sequence[Generation]) -> Sequence[Generation]:  # noqa: ARG002
-        """Returns no generation: the published ones do not count the records that a leap passes."""
-        return ()
 
     def hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:
         """Lands, unless it has landed: hands all of its views over at the cut. Raises Blocked if a check fails.
