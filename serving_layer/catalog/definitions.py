@@ -36,7 +36,7 @@ def store(connection: Connection, catalog: Catalog) -> dict[str, str]:
     ids = {}
     for name in catalog.views:
         texts = to_json(of(catalog, name))
-        ids[name] = _fingerprint(texts)
+        ids[name] = hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:16]
         values = insert(definition).values(id=ids[name], view=name, texts=texts)
         connection.execute(values.on_conflict_do_nothing())
     return ids
@@ -68,7 +68,3 @@ def _bare_view(view: View) -> View:
     nothing: dict[str, Any] = {"properties": {}, "lineage": (), "cell_tables": (), "checks": ()}
     nothing |= {"unique": (), "never_null": (), "additive": ()}
     return replace(view, columns=columns, comment=None, sql="", select="", final="", **nothing)
-
-
-def _fingerprint(texts: object) -> str:
-    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:16]
