@@ -55,14 +55,13 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
                 " (`lamina apply --prune`).",
             )
     # A dropped source of this name may have left its row, for tables of cells that are not dropped yet.
-    again = upsert(query).values(name=name, topic=topic, topic_id=at.id, newest=newest)
+    values = {"topic": topic, "topic_id": at.id, "newest": newest}
+    again = upsert(query).values(name=name, **values)
     connection.execute(
         again.on_conflict_do_update(
             index_elements=[query.c.name],
             set_={
-                "topic": topic,
-                "topic_id": at.id,
-                "newest": newest,
+                **values,
                 "fence": query.c.fence + 1,
                 "deaths": 0,
                 "created_at": func.clock_timestamp(),
