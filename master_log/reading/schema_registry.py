@@ -63,23 +63,19 @@ class Registry:
     addresses: Sequence[RegistryAddress]
     pauses: Sequence[float] = PAUSES
 
-    def schemas_at_once(self, ids: Collection[str]) -> dict[str, Schema | None]:
-        """Fetches the schemas with these ids (or UUIDs). Raises `RegistryUnavailable`, also for a missing schema."""
-        schemas = {id: self._schema(id) for id in sorted(ids)}
-        if missing := [id for id, schema in schemas.items() if schema is None]:
-            raise RegistryUnavailable(f"it has no schema {', '.join(missing[:5])} yet")
-        return schemas
+    def schemas(self, ids: Collection[str], *, patient: bool = True) -> dict[str, Schema | None]:
+        """Fetches the schemas with these ids (or UUIDs). Raises `RegistryUnavailable`.
 
-    def schemas(self, ids: Collection[str]) -> dict[str, Schema | None]:
-        """Fetches the schemas with these ids (or UUIDs), with None for one that is still missing after some seconds.
-
-        Raises `RegistryUnavailable`.
+        patient: waits some seconds for missing schemas, and returns None for one that is still missing. Otherwise, a
+            missing schema raises
         """
         schemas = {id: self._schema(id) for id in sorted(ids)}
-        for pause in self.pauses:
+        for pause in self.pauses if patient else ():
             if missing := [id for id, schema in schemas.items() if schema is None]:
                 time.sleep(pause)
                 schemas |= {id: self._schema(id) for id in missing}
+        if not patient and (missing := [id for id, schema in schemas.items() if schema is None]):
+            raise RegistryUnavailable(f"it has no schema {', '.join(missing[:5])} yet")
         if schemas and not any(schemas.values()) and self._is_empty():
             raise RegistryUnavailable(
                 f"it has no schema {', '.join(sorted(schemas)[:5])}, and lists no subject",

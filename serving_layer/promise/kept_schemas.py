@@ -7,7 +7,7 @@ since it makes a record bad. A source with another ASK_AGAIN has answers of its 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -97,11 +97,6 @@ def listed(connection: Connection, names: Collection[str] = ()) -> list[NamedSch
     return schemas
 
 
-def _lowest(ids: Collection[str]) -> Sequence[str]:
-    """The ids to request first. A made-up id is likely to be greater than a real one."""
-    return sorted(ids, key=lambda digits: (len(digits), digits))[:AT_A_TIME]
-
-
 @dataclass(frozen=True)
 class KeptSchemas:
     """The schemas of all topics.
@@ -129,8 +124,8 @@ class KeptSchemas:
         while missing := frames.missing(ids, answers.get(ask_again, NO_SCHEMAS)):
             if self.registry is None:
                 raise RegistryUnavailable("LAMINA_SCHEMA_REGISTRY is not set")
-            fetch = self.registry.schemas if patient else self.registry.schemas_at_once
-            fetched = fetch(_lowest(missing))
+            lowest = sorted(missing, key=lambda digits: (len(digits), digits))  # a made-up id is likely to be great
+            fetched = self.registry.schemas(lowest[:AT_A_TIME], patient=patient)
             self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, fetched=fetched))
             answers = self.of(topic)
         return answers
