@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from view_algebra.language.types import CALENDAR, Type
+from view_algebra.language.types import CALENDAR, Type, inside
 
 UNITS = {"s": "1000000", "ms": "1000", "us": "1", "ns": "0.001"}
 """Units of numbers that are times since 1970, in microseconds."""
@@ -106,8 +106,7 @@ class Encodings:
 
     def decodes_in(self, kind: Type) -> bool:
         """True if the type or a type inside it is decoded."""
-        inner = (*(field for _, field in kind.fields), kind.key, kind.element)
-        return self.decodes(kind) or any(self.decodes_in(part) for part in inner if part is not None)
+        return any(map(self.decodes, inside(kind)))
 
 
 PLAIN = Encodings()
