@@ -15,20 +15,15 @@ from zoneinfo import available_timezones
 
 from view_algebra.language.endless_regexes import endless
 from view_algebra.language.expressions import Call, Constant, Expr
+from view_algebra.language.lengths import MICROSECONDS
 from view_algebra.language.regexes import decides, finds
 from view_algebra.language.types import BIGINT, BITS, BOOLEAN, DOUBLE, INT, STRING, Type, schema
 
 _TRUNC_UNITS = {
-    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
-    "QUARTER": "quarter",
-    **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
-    "WEEK": "week",
-    **dict.fromkeys(("DAY", "DD"), "day"),
-    "HOUR": "hour",
-    "MINUTE": "minute",
-    "SECOND": "second",
-    "MILLISECOND": "millisecond",
-    "MICROSECOND": "microsecond",
+    **{unit.upper(): unit for unit in (*MICROSECONDS, "month", "quarter", "year")},
+    **dict.fromkeys(("YYYY", "YY"), "year"),
+    **dict.fromkeys(("MM", "MON"), "month"),
+    "DD": "day",
 }
 """Units of date_trunc, by Spark's names, with Postgres' names."""
 
