@@ -206,19 +206,17 @@ def _since_1970(per_second: int) -> str:
     return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {{name}}({{0}}){infinities} END"
 
 
-_ENDLESS_MICROS = {"before": 9223372036832400000, "after": 9223372036825200000}
+_BEFORE, _AFTER = 9223372036832400000, 9223372036825200000
 """Debezium's microseconds for Postgres' infinite timestamps. The first is negated."""
 
 
 def _infinities(per_second: int, suffix: str, before: str, after: str) -> str:
     """The branches for the two infinities, as a number of microseconds or in another unit."""
-    written = {
-        side: ", ".join(
-            f"{'-' if side == 'before' else ''}{number}{suffix}" for number in sorted({n, n * per_second // 10**6})
-        )
-        for side, n in _ENDLESS_MICROS.items()
-    }
-    return f" WHEN {{0}} IN ({written['after']}) THEN {after} WHEN {{0}} IN ({written['before']}) THEN {before}"
+
+    def written(sign: str, micros: int) -> str:
+        return ", ".join(f"{sign}{number}{suffix}" for number in sorted({micros, micros * per_second // 10**6}))
+
+    return f" WHEN {{0}} IN ({written('', _AFTER)}) THEN {after} WHEN {{0}} IN ({written('-', _BEFORE)}) THEN {before}"
 
 
 def _sequence(takes: str, of: Type) -> list[Function]:
