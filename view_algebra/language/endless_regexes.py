@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from math import prod
 
-from view_algebra.language.regexes import QUANTIFIERS, one_way
+from view_algebra.language.regexes import one_way, rounds
 
 _MOST_ROUNDS = 1_000
 """Most rounds of a group in which Java may recurse: they take a twentieth of a thread's stack."""
@@ -144,7 +144,7 @@ _ONE_OF = re.compile(rf"\((?:\?:)?({_OPTION}(?:\|{_OPTION})*)\)")
 
 _OPENS = re.compile(r"\((?:\?(?:<?[=!]|>|<[a-zA-Z][a-zA-Z0-9]*>|[a-zA-Z-]*:))?")
 _SWITCH = re.compile(r"\(\?[a-zA-Z-]+\)")
-_REPETITION = re.compile(r"(?:\{(\d+)(,(\d*))?\}|([*+?]))([?+]?)", re.ASCII)
+_REPETITION = re.compile(r"(\{\d+(?:,\d*)?\}|[*+?])([?+]?)", re.ASCII)
 _WIDE = frozenset([".", r"\D", r"\S", r"\W", r"\N", r"\ud", r"\uD"])
 """Signs whose characters take one or two units of UTF-16. A surrogate in a class stands for half a character."""
 
@@ -200,9 +200,5 @@ class _Skeleton:
         if match is None:
             return part
         self.at = match.end()
-        if match[4]:
-            least, most = QUANTIFIERS[match[4]]
-        else:
-            least = int(match[1])
-            most = least if match[2] is None else (int(match[3]) if match[3] else None)
-        return _Repeated(part, least, most, match[5] == "+", self.text[start : self.at], match[0])
+        least, most = rounds(match[1])
+        return _Repeated(part, least, most, match[2] == "+", self.text[start : self.at], match[0])

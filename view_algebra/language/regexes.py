@@ -95,8 +95,20 @@ def read_java(java: str) -> Expression | None:
 
 
 _SIGN = re.compile(r"\(\?:|\(\?<[a-zA-Z][a-zA-Z0-9]*>|\\.|.", re.DOTALL)
-_COUNT = re.compile(r"\{(\d{1,3})(,(\d{1,3})?)?\}|[*+?]", re.ASCII)
-QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_COUNT = re.compile(r"\{\d{1,3}(,\d{0,3})?\}|[*+?]", re.ASCII)
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+
+
+def rounds(quantifier: str) -> tuple[int, int | None]:
+    """The fewest and the most rounds of a quantifier. None means no limit.
+
+    >>> rounds("?"), rounds("{3}"), rounds("{2,}"), rounds("{2,4}")
+    ((0, 1), (3, 3), (2, None), (2, 4))
+    """
+    if quantifier in _QUANTIFIERS:
+        return _QUANTIFIERS[quantifier]
+    least, comma, most = quantifier.strip("{}").partition(",")
+    return int(least), int(most) if most else None if comma else int(least)
 
 
 @dataclass
@@ -150,12 +162,7 @@ class _Reader:
         if match is None:
             return part
         self.at = match.end()
-        least, most = QUANTIFIERS.get(match[0]) or (
-            int(match[1]),
-            int(match[3] or MOST_TIMES) if match[2] else int(match[1]),
-        )
-        if match[2] == ",":
-            most = None
+        least, most = rounds(match[0])
         if isinstance(part, Edge) or least > MOST_TIMES or (most is not None and not least <= most <= MOST_TIMES):
             raise Untranslated
         after = self.text[self.at : self.at + 1]
@@ -422,7 +429,7 @@ def _written(part: Part) -> str:
         return part.postgres
     if isinstance(part, Group):
         return f"({_options(part)})" if part.captures else f"(?:{_options(part)})"
-    often = {value: sign for sign, value in QUANTIFIERS.items()}.get((part.least, part.most))
+    often = {value: sign for sign, value in _QUANTIFIERS.items()}.get((part.least, part.most))
     upper = "" if part.most == part.least else f",{'' if part.most is None else part.most}"
     return _written(part.part) + (often or f"{{{part.least}{upper}}}")
 
