@@ -138,15 +138,8 @@ def assembled_window(group: Sequence[Expr]) -> Call | None:
 def ends(session: Call) -> tuple[TypedPartial, TypedPartial]:
     """The further partials of a session's pane: its first record's time, and the end set by its last record."""
     time, gap = session.arguments
-    return (
-        TypedPartial("min", "min", time, TIMESTAMP),
-        TypedPartial(
-            "max",
-            "max",
-            time if isinstance(gap, Constant) else Call("session_until", (time, gap), TIMESTAMP),
-            TIMESTAMP,
-        ),
-    )
+    until = time if isinstance(gap, Constant) else Call("session_until", (time, gap), TIMESTAMP)
+    return TypedPartial("min", "min", time, TIMESTAMP), TypedPartial("max", "max", until, TIMESTAMP)
 
 
 def by_bounds(orders: Sequence[Order]) -> tuple[Order, ...]:
