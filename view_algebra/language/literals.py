@@ -119,10 +119,6 @@ def as_python(regex: str) -> str:
     return regex.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
 
 
-def _is_zone(text: str) -> bool:
-    return text in available_timezones() or re.fullmatch(r"[+-]\d\d:\d\d", text) is not None
-
-
 _OF_DATES = "yyyy|yy|y|MMMM|MMM|MM|M|dd|d|HH|H|hh|h|mm|m|ss|s|S{1,9}|a|D|DDD"
 _PRINTED = re.compile(f"{_OF_DATES}|EEEE|EEE|E|XXX|X|Q")
 _READ = re.compile(f"{_OF_DATES}|X{{1,3}}|x{{1,3}}|Z{{1,5}}|VV|O|OOOO")
@@ -158,7 +154,7 @@ CHECKED: dict[str, Callable[[str], bool]] = {
     "replacement": lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL) is not None,
     "format": lambda text: _is_pattern(text, _PRINTED, "#{}[]"),
     "parsed": lambda text: _is_pattern(text, _READ, "#{}"),  # a text may lack the parts in brackets
-    "zone": _is_zone,
+    "zone": lambda text: text in available_timezones() or re.fullmatch(r"[+-]\d\d:\d\d", text) is not None,
     "path": lambda text: re.search(r"\[0*[1-9][0-9]{18}", text) is None,
     "schema": lambda text: schema(text) is not None,
 }
