@@ -160,10 +160,9 @@ def _cast_obstacle(call: Call) -> Obstacle | None:
         return None
     (value,) = call.arguments
     what = _differs(f"CAST of {value.type} to {call.type}")
+    way_out = "Cast it to DOUBLE." if call.type == FLOAT else GROUP_BELOW
     if (value.type, call.type) == (DOUBLE, STRING):
         way_out = "Cast it to a decimal first: CAST(CAST(x AS DECIMAL(18, 2)) AS STRING)."
-    else:
-        way_out = "Cast it to DOUBLE." if call.type == FLOAT else GROUP_BELOW
     return Obstacle(call.place, what, way_out)
 
 
