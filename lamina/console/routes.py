@@ -121,20 +121,17 @@ class Pages:
     async def _sql(self, request: Request) -> Response:
         """The page of the SQL box, with the answer to its SELECT."""
         query = await _sent(request)
-        title = "SQL"
+        values: dict[str, Any] = {"title": "SQL", "query": query or "", "most": MOST_ROWS}
+        values |= dict.fromkeys(("answer", "chart", "error"))
         if query is None:
-            return self._page("sql.html", title=title, query="", answer=None, chart=None, error=None, most=MOST_ROWS)
-
-        def read(statement: PageSelect) -> Response:
-            values = {"error": None, "most": MOST_ROWS, **self._reader.sql(query, statement)}
-            return self._page("sql.html", title=title, query=query, **values)
-
+            return self._page("sql.html", **values)
         try:
             async with self._answering:
-                return await for_reader(request, read)
+                return await for_reader(
+                    request, lambda statement: self._page("sql.html", **values | self._reader.sql(query, statement))
+                )
         except Exception as error:  # noqa: BLE001 (a bug is raised again)
-            values = {"answer": None, "chart": None, "error": as_lamina_error(error), "most": MOST_ROWS}
-            return self._page("sql.html", 400, title=title, query=query, **values)
+            return self._page("sql.html", 400, **values | {"error": as_lamina_error(error)})
 
     async def _read(
         self, template: str, values: Callable[[str, PageSelect], dict[str, Any]], request: Request
