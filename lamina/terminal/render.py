@@ -95,7 +95,7 @@ class Output:
         else:
             self.out.print(harmless(text), markup=False, soft_wrap=True)
 
-    def record(self, record: Mapping[str, Any]) -> None:
+    def record(self, record: dict[str, Any]) -> None:
         """Prints one JSON object, for results that are not tables."""
         try:
             line = _as_json(record, allow_nan=False)
