@@ -43,16 +43,8 @@ def _index(decisions: list[Path]) -> str:
     """A page that links each decision by its title."""
     titles = [page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for page in decisions]
     links = [f"- [{title}]({page.name})" for title, page in zip(titles, decisions, strict=True)]
-    return "\n".join(
-        (
-            "# Decisions",
-            "",
-            "Each page gives the context, the decision, its price, and what would change our mind.",
-            "",
-            *links,
-            "",
-        )
-    )
+    about = "Each page gives the context, the decision, its price, and what would change our mind."
+    return "\n".join(["# Decisions", "", about, "", *links, ""])
 
 
 def _within(text: str, name: str, names: set[str]) -> str:
