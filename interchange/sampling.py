@@ -12,9 +12,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from interchange.csv_forms import CsvForms
 from interchange.files import ISO, BadLine, Line, format_of, header_of, lines, schema_of
@@ -156,8 +155,16 @@ def file_sample(file: str, stated: str | None, most: int = RECORDS, forms: CsvFo
             return sample_of(file, read, most, declared, lambda text: forms.time(text) or typed(text))
         if kind == "parquet":
             return sample_of(file, read, most, schema_of(content, file))
-        with _hinted(content):
+        try:
             return sample_of(file, read, most, {})
+        except _NotJson as error:
+            content.seek(0)
+            beginning = content.read(1024).lstrip()
+            if beginning.startswith(b"["):
+                error.way_out = "It is a list of records. To write one per line: jq -c '.[]' FILE > FILE.jsonl"
+            elif beginning.startswith(b"{"):
+                error.way_out = "Every record needs its own line. To write it like this: jq -c . FILE > FILE.jsonl"
+            raise
 
 
 def sample_of(
@@ -338,21 +345,6 @@ def _names(file: str, header: Sequence[str]) -> list[str]:
 
 class _NotJson(LaminaError):
     """No line of the file is a record."""
-
-
-@contextmanager
-def _hinted(content: IO[bytes]) -> Iterator[None]:
-    """Adds the way out to the error for a JSON file without one record per line."""
-    try:
-        yield
-    except _NotJson as error:
-        content.seek(0)
-        beginning = content.read(1024).lstrip()
-        if beginning.startswith(b"["):
-            error.way_out = "It is a list of records. To write one per line: jq -c '.[]' FILE > FILE.jsonl"
-        elif beginning.startswith(b"{"):
-            error.way_out = "Every record needs its own line. To write it like this: jq -c . FILE > FILE.jsonl"
-        raise
 
 
 def _nothing(what: str, bad: Sequence[BadLine]) -> LaminaError:
