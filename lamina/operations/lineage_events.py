@@ -9,7 +9,6 @@ OpenLineage's client is not even imported.
 from __future__ import annotations
 
 import queue
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 
 from lamina import __version__
 from lamina.configuration.settings import LineageReceiver, Settings
+from lamina.operations.daemon_threads import in_daemon_thread
 from serving_layer.change.view_checks import Verdict
 from serving_layer.promise.proof import Proof
 from view_algebra.compiled import Catalog, View
@@ -174,9 +174,7 @@ class Sender:
     def __init__(self, receiver: LineageReceiver) -> None:
         self._receiver = receiver
         self._waiting: queue.SimpleQueue[ViewEvent | None] = queue.SimpleQueue()
-        self._problem = ""
-        self._thread = threading.Thread(target=self._run, name="lineage", daemon=True)
-        self._thread.start()
+        self._problem = in_daemon_thread("lineage", self._run)
 
     def send(self, events: Iterable[ViewEvent]) -> None:
         """Hands events to the thread."""
@@ -186,21 +184,23 @@ class Sender:
     def close(self) -> str:
         """Waits up to `PATIENCE` seconds for the last events. Returns the problem in one line, or an empty text."""
         self._waiting.put(None)
-        self._thread.join(PATIENCE)
-        if self._thread.is_alive():
+        try:
+            return self._problem.result(PATIENCE)
+        except TimeoutError:
             return f"{self._receiver.shown} did not take them in time"
-        return self._problem
 
-    def _run(self) -> None:
+    def _run(self) -> str:
+        """Sends the events. Returns the problem that ended it, or an empty text."""
         try:
             client = _client(self._receiver)
             while (event := self._waiting.get()) is not None:
                 client.emit(_as_openlineage(event, self._receiver.namespace))
             client.close()
         except ModuleNotFoundError as error:
-            self._problem = f"{error}; OpenLineage's client comes with `pip install 'lamina[lineage]'`"
+            return f"{error}; OpenLineage's client comes with `pip install 'lamina[lineage]'`"
         except Exception as error:  # noqa: BLE001 (reported at the end, lineage never fails a command)
-            self._problem = f"{self._receiver.shown}: {_first_line(error)}"
+            return f"{self._receiver.shown}: {_first_line(error)}"
+        return ""
 
 
 def _client(receiver: LineageReceiver) -> OpenLineageClient:
