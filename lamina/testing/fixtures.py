@@ -74,7 +74,8 @@ def tests_of(folder: Path, catalog: Catalog, names: Sequence[str]) -> list[Fixtu
     """
     files = files_in(folder, ENDING)
     tests = [fixture(str(path.relative_to(folder)), read_text(path), catalog) for path in files]
-    wanted = [test for test in tests if not names or _is_named(test, tuple(names))]
+    begins = tuple(names) or ("",)
+    wanted = [test for test in tests if test.name.startswith(begins) or Path(test.name).name.startswith(begins)]
     if not wanted:
         raise LaminaError(
             f"There is no test in {folder}" + (f" whose name begins with {' or '.join(names)}" if names else ""),
@@ -82,10 +83,6 @@ def tests_of(folder: Path, catalog: Catalog, names: Sequence[str]) -> list[Fixtu
             way_out="Write `-- given SOURCE` with JSON lines below it, and `-- expect VIEW` with the rows.",
         )
     return wanted
-
-
-def _is_named(fixture: Fixture, names: tuple[str, ...]) -> bool:
-    return fixture.name.startswith(names) or Path(fixture.name).name.startswith(names)
 
 
 def needed(catalog: Catalog, views: Iterable[str]) -> Catalog:
