@@ -158,10 +158,10 @@ class Settings:
         return self.analyst
 
     @classmethod
-    def home_of(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
-        """LAMINA_HOME alone, for the commands that start and stop the services."""
-        folder = (folder or Path()).absolute()
-        return folder / values_of(folder, os.environ if environment is None else environment).get("home", ".lamina")
+    def home_of(cls) -> Path:
+        """The absolute path of LAMINA_HOME alone, for the commands that start and stop the services."""
+        folder = Path().absolute()
+        return folder / values_of(folder, os.environ).get("home", ".lamina")
 
 
 def _only_one_is_set(name: str) -> LaminaError:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -24,20 +25,20 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
+    RenderableColumn,
     SpinnerColumn,
-    Task,
     TextColumn,
     TimeElapsedColumn,
 )
 from rich.table import Table
-from rich.text import Text
 
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.settings import Settings
 from lamina.local import stack
 from lamina.operations import applying, installation
+from lamina.operations.daemon_threads import in_daemon_thread
 from lamina.operations.deployment import Deployment
+from lamina.operations.topic_records import wait_until_counted
 from lamina.reports.statuses import read_status
 from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.embedded import EmbeddedServices
@@ -100,47 +101,45 @@ class Traffic:
     total: int
     rate: int = FAST
     sent: int = 0
-    failed: BaseException | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     may_send: int = FIRST
-    _thread: threading.Thread | None = None
+    _sending: Future[None] | None = None
+
+    def __rich__(self) -> str:
+        """The number of lines that have been sent, as the progress bar of the rebuild shows it."""
+        return f"{self.sent:,} lines sent"
 
     def start(self) -> None:
         """Sends the lines that may be sent, in a thread."""
-        self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
-        self._thread.start()
+        self._sending = in_daemon_thread("traffic", self._run)
 
     def stop(self) -> None:
         """Ends the traffic after the current batch."""
         self.stopping.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._sending is not None:
+            wait([self._sending])
 
     def wait(self) -> None:
         """Returns once every line was sent."""
-        assert self._thread is not None
-        self._thread.join()
-        self.check()
+        assert self._sending is not None
+        self._sending.result()
 
     def check(self) -> None:
         """Raises the error that ended the traffic early."""
-        if self.failed is not None:
-            raise self.failed
+        if self._sending is not None and self._sending.done():
+            self._sending.result()
 
     def _run(self) -> None:
-        try:
-            with self.deployment.brokers.producer() as producer:
-                for batch in pq.ParquetFile(LINES).iter_batches(batch_size=FIRST):
-                    batch = batch[: self.total - self.sent]  # noqa: PLW2901
-                    began = time.monotonic()
-                    for row in batch.to_pylist():
-                        producer.send("invoice_lines", json.dumps(row, default=_json_value).encode())
-                    self.sent += batch.num_rows
-                    self._wait_until_counted(producer)
-                    if self.stopping.wait(max(0.0, batch.num_rows / self.rate - (time.monotonic() - began))):
-                        return
-        except BaseException as error:  # noqa: BLE001 (raised again by `check`)
-            self.failed = error
+        with self.deployment.brokers.producer() as producer:
+            for batch in pq.ParquetFile(LINES).iter_batches(batch_size=FIRST):
+                batch = batch[: self.total - self.sent]  # noqa: PLW2901
+                began = time.monotonic()
+                for row in batch.to_pylist():
+                    producer.send("invoice_lines", json.dumps(row, default=_json_value).encode())
+                self.sent += batch.num_rows
+                self._wait_until_counted(producer)
+                if self.stopping.wait(max(0.0, batch.num_rows / self.rate - (time.monotonic() - began))):
+                    return
 
     def _wait_until_counted(self, producer: Producer) -> None:
         """Returns once more lines may be sent."""
@@ -191,9 +190,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
     finally:
         traffic.stop()
         deployment.close()
-        ConsoleProcess(home).stop()
-        speed.stop()
-        EmbeddedServices(home).stop()
+        stack.stop_all(home)
 
 
 def _keep_running(output: Output, home: Path, speed: SpeedProcess, running: RunningProcess, console: str) -> NoReturn:
@@ -207,12 +204,10 @@ def _keep_running(output: Output, home: Path, speed: SpeedProcess, running: Runn
 
 def _fresh_home() -> Path:
     """An empty folder of the demo's own. It never touches the services of `lamina up`, but shares the jars."""
-    outer = Settings.home_of().absolute()
+    outer = Settings.home_of()
     home = outer / "demo"
     if home.exists():
-        ConsoleProcess(home).stop()
-        SpeedProcess(home).stop()
-        EmbeddedServices(home).stop()
+        stack.stop_all(home)
         shutil.rmtree(home)
     home.mkdir(parents=True)
     (outer / "jars").mkdir(exist_ok=True)
@@ -281,17 +276,6 @@ def _dashboard(deployment: Deployment, traffic: Traffic, counted: int) -> list[A
     return [table, "", f"{sent:,} of {traffic.total:,} invoice lines sent, {left:,} not yet counted", ""]
 
 
-class _LinesSent(ProgressColumn):
-    """The number of lines that have been sent."""
-
-    def __init__(self, traffic: Traffic) -> None:
-        super().__init__()
-        self._traffic = traffic
-
-    def render(self, task: Task) -> Text:  # noqa: ARG002 (every task of the bar shows the same)
-        return Text(f"{self._traffic.sent:,} lines sent")
-
-
 def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
     output.tell("A rebuild from the master log, while lines keep arriving:")
     began = time.monotonic()
@@ -301,7 +285,7 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        _LinesSent(traffic),
+        RenderableColumn(traffic),
         console=output.err,
         disable=not output.err.is_terminal,
     ) as bar:
@@ -329,7 +313,8 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
 
 
 def _late_record(output: Output, deployment: Deployment) -> None:
-    _await_caught_up(deployment)
+    for source in deployment.deployed().sources.values():
+        wait_until_counted(deployment, source, deployment.brokers.latest(source.topic))
     before = _rows(deployment, LATE_SQL)
     with deployment.brokers.producer() as producer:
         producer.send("invoice_lines", json.dumps(LATE).encode())
@@ -342,14 +327,6 @@ def _late_record(output: Output, deployment: Deployment) -> None:
     output.tell("\nA line of the first hour arrives a year late, and its hour is corrected at once:")
     columns = ("", "hour", "country", "lines", "pieces", "revenue")
     output.table(columns, [("before", *before[0]), (f"after {took:.1f} s", *after[0])])
-
-
-def _await_caught_up(deployment: Deployment) -> None:
-    deadline = time.monotonic() + 120
-    while any(query.lag for query in read_status(deployment).queries):
-        if time.monotonic() > deadline:
-            raise LaminaError("The speed layer does not catch up", way_out="See its log.")
-        time.sleep(0.2)
 
 
 def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:

@@ -23,22 +23,6 @@ HANGS_SECONDS = 5.0
 """Seconds that a hanging speed layer may take to end, since it hardly reacts to the signal."""
 
 
-def start(output: Output, *, store: bool = False) -> tuple[Settings, Addresses]:
-    """Starts the services, with or without object storage, and makes the database a serving layer."""
-    home = Settings.home_of().absolute()
-    _refuse_others()
-    began = time.monotonic()
-    with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
-        addresses = EmbeddedServices(home).start(store=store)
-    settings = Settings.read()
-    deployment = Deployment(settings, tell=output.tell)
-    with waiting(output.tell, "making the database a serving layer"):
-        install(deployment)
-    deployment.close()
-    output.tell(f"Kafka and Postgres are up ({time.monotonic() - began:.1f} s)")
-    return settings, addresses
-
-
 def _refuse_others() -> None:
     """Raises LaminaError if the settings name the user's own services, before any other is started."""
     try:
@@ -53,19 +37,28 @@ def _refuse_others() -> None:
         )
 
 
-def up(output: Output, *, store: bool = False) -> None:
-    """Starts everything and says how to connect."""
-    settings, addresses = start(output, store=store)
-    speed = SpeedProcess(settings.home)
+def up(output: Output, *, store: bool) -> None:
+    """Starts everything, with or without object storage, and says how to connect."""
+    home = Settings.home_of()
+    _refuse_others()
+    began = time.monotonic()
+    with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
+        addresses = EmbeddedServices(home).start(store=store)
+    deployment = Deployment(Settings.read(), tell=output.tell)
+    with waiting(output.tell, "making the database a serving layer"):
+        install(deployment)
+    deployment.close()
+    output.tell(f"Kafka and Postgres are up ({time.monotonic() - began:.1f} s)")
+    speed = SpeedProcess(home)
     runs = speed.background.find() is not None
-    if runs and (seconds := _silent_for(settings)) is not None:
+    if runs and (seconds := _silent_for(deployment.settings)) is not None:
         with waiting(output.tell, f"ending the speed layer, which has been silent for {seconds:.0f} s"):
             speed.stop(within=HANGS_SECONDS)
         runs = False
     running = speed.start()
     time.sleep(0.3)
     speed.expect(running)
-    console = ConsoleProcess(settings.home)
+    console = ConsoleProcess(home)
     address = console.start()
     output.table(("what", "where"), connections(addresses, speed, address))
     console.expect()
@@ -102,7 +95,7 @@ def connections(addresses: Addresses, speed: SpeedProcess, console: str) -> list
 
 def down(output: Output) -> None:
     """Stops everything that `up` or `demo` started in this LAMINA_HOME."""
-    home = Settings.home_of().absolute()
+    home = Settings.home_of()
     if console_ran := ConsoleProcess(home).stop():
         output.tell("the console has stopped")
     with waiting(output.tell, "waiting for the speed layer's last micro-batch"):
@@ -117,8 +110,13 @@ def down(output: Output) -> None:
         output.tell(f"nothing was running in {home}")
 
 
+def stop_all(home: Path) -> None:
+    """Stops whatever runs in a LAMINA_HOME."""
+    ConsoleProcess(home).stop()
+    SpeedProcess(home).stop()
+    EmbeddedServices(home).stop()
+
+
 if __name__ == "__main__":
     for home in map(Path, sys.argv[1:]):  # `make clean` stops these before it removes the folders
-        ConsoleProcess(home).stop()
-        SpeedProcess(home).stop()
-        EmbeddedServices(home).stop()
+        stop_all(home)

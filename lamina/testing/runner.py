@@ -106,7 +106,7 @@ def tell_seed(results: Sequence[Comparison], seed: int, tell: Callable[[str], No
 @contextmanager
 def engines(tell: Callable[[str], None]) -> Iterator[tuple[SparkSession, Scratch]]:
     """Spark and a Postgres with Lamina in it, started at the same time and stopped when the block ends."""
-    home = Settings.home_of().absolute()
+    home = Settings.home_of()
     settings = Settings("", None, "nowhere:0", "", "local[2]", home, embedded=False)
     make_folder(home)
     with ExitStack() as running:
@@ -155,14 +155,12 @@ class Runner:
                     n: expected_rows(connection, catalog.views[n], lines) for n, lines in fixture.expect.items()
                 }
             counts = {name: len(fixture.records.get(name, ())) for name in catalog.sources}
-            _stream(database, catalog, raw, _micro_batches(counts, self._random(fixture)))
+            chosen = random.Random(f"{self.seed} {fixture.name}")  # noqa: S311 (nothing is secret)
+            _stream(database, catalog, raw, _micro_batches(counts, chosen))
             live = compare_served(database, fixture, expected, "live")
             _rebuild(BatchLayer(database, Brokers("nowhere:0"), lambda: self.spark, lambda: _Log(self.spark, raw), dsn))
             batch = compare_served(database, fixture, expected, "batch")
         return [*live, *batch, *compare_in_duckdb(catalog, raw, fixture, expected)]
-
-    def _random(self, fixture: Fixture) -> random.Random:
-        return random.Random(f"{self.seed} {fixture.name}")  # noqa: S311 (nothing is secret)
 
     def _raw(self, source: Source, records: Sequence[Record]) -> DataFrame:
         rows = [
