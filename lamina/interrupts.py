@@ -64,18 +64,13 @@ def interrupt_engines() -> None:
         while number := os.read(read_end, 1):
             if number[0] in INTERRUPTS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 if "serving_layer.postgres.database" in sys.modules:
-                    _cancel_postgres()
+                    from serving_layer.postgres import database
+
+                    database.cancel()
                 if "pyspark" in sys.modules:
                     threading.Thread(target=_cancel_spark, name="cancelling", daemon=True).start()
 
     threading.Thread(target=listen, name="interrupts", daemon=True).start()
-
-
-def _cancel_postgres() -> None:
-    """Cancels the statements that run in Postgres."""
-    from serving_layer.postgres import database
-
-    database.cancel()
 
 
 def _cancel_spark() -> None:
