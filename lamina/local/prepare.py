@@ -19,7 +19,7 @@ from lamina.services.embedded import EmbeddedServices
 from lamina.services.jars import resolve
 from lamina.services.java import archive, make_base_archive, recording_options
 from lamina.services.own_processes import locked
-from lamina.spark.spark_session import session
+from lamina.spark.spark_session import end_in_order, forget, session
 from master_log.kafka.brokers import Brokers
 from master_log.reading.kafka_reader import KAFKA_READER
 
@@ -56,7 +56,10 @@ def _record(home: Path, trial: Path) -> None:
         settings = Settings.read(trial, {"LAMINA_HOME": str(trial), "LAMINA_SPARK_MASTER": "local[2]"})
         spark = session(settings, "prepare", java_options=recording["spark"])
         _exercise(spark, addresses.kafka, trial)
-        _end_jvm(spark)
+        gateway = SparkContext._gateway  # noqa: SLF001 - PySpark does not publish its process
+        spark.stop()
+        end_in_order(gateway, EXIT_SECONDS)  # the JVM writes its archive as it exits
+        forget()
     finally:
         embedded.stop()
     for group, draft in drafts.items():
@@ -90,19 +93,6 @@ def _exercise(spark: SparkSession, kafka: str, trial: Path) -> None:
     aggregate(spark.table("lamina.prepare.log"))
     records.drop("timestampType").writeTo("lamina.prepare.log").append()
     spark.range(3).toPandas()
-
-
-def _end_jvm(spark: SparkSession) -> None:
-    """Ends the JVM in order and waits for it, since it writes its archive as it exits."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark does not publish its process
-    assert gateway is not None
-    spark.stop()
-    gateway.shutdown()
-    process = gateway.proc
-    process.stdin.close()
-    process.wait(EXIT_SECONDS)
-    SparkContext._gateway = None  # noqa: SLF001
-    SparkContext._jvm = None  # noqa: SLF001
 
 
 if __name__ == "__main__":

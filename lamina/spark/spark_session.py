@@ -187,15 +187,20 @@ def _stand_back(nice: int) -> None:
 
 
 def _end_jvm(gateway: Any) -> None:
-    """Waits for the JVM to end, so that nothing is left running."""
+    """Waits for the JVM to end, so that nothing is left running. Kills it if it does not end in time."""
+    try:
+        end_in_order(gateway, JVM_ENDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+
+
+def end_in_order(gateway: Any, within: float) -> None:
+    """Waits for the JVM to end. Raises TimeoutExpired after `within` seconds."""
     with suppress(Exception):
         gateway.shutdown()
     with suppress(OSError):
         gateway.proc.stdin.close()  # the JVM ends when its stdin closes
-    try:
-        gateway.proc.wait(JVM_ENDS_SECONDS)
-    except subprocess.TimeoutExpired:
-        gateway.proc.kill()
+    gateway.proc.wait(within)
 
 
 def _set_environment(home: Path) -> None:
