@@ -26,15 +26,13 @@ commit: the rest of the transaction, which waits for the lock of the source and 
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 
-_NOTE = text("""
-INSERT INTO lamina.micro_batch_seconds AS m (query, minute, micro_batches, read, compute, stage, merge, commit)
-SELECT name, date_trunc('minute', clock_timestamp()), CAST(:micro_batches AS bigint),
-       :read, :compute, :stage, :merge, :commit
+_SUMS = ("micro_batches", *PHASES)
+
+_NOTE = text(f"""
+INSERT INTO lamina.micro_batch_seconds AS m (query, minute, {", ".join(_SUMS)})
+SELECT name, date_trunc('minute', clock_timestamp()), CAST(:micro_batches AS bigint), :{", :".join(PHASES)}
 FROM lamina.query WHERE name = :query
-ON CONFLICT (query, minute) DO UPDATE SET
-  micro_batches = m.micro_batches + excluded.micro_batches, read = m.read + excluded.read,
-  compute = m.compute + excluded.compute, stage = m.stage + excluded.stage, merge = m.merge + excluded.merge,
-  commit = m.commit + excluded.commit
+ON CONFLICT (query, minute) DO UPDATE SET {", ".join(f"{name} = m.{name} + excluded.{name}" for name in _SUMS)}
 """)
 
 _TRIM = text("DELETE FROM lamina.micro_batch_seconds WHERE minute < clock_timestamp() - interval '1 day'")
@@ -66,7 +64,7 @@ class Phases:
     def add(self, query: str, timer: Timer) -> None:
         """Adds a micro-batch of a query."""
         with self._lock:
-            sums = self._spent.setdefault(query, dict.fromkeys(("micro_batches", *PHASES), 0.0))
+            sums = self._spent.setdefault(query, dict.fromkeys(_SUMS, 0.0))
             for name, seconds in {"micro_batches": 1.0, **timer.seconds}.items():
                 sums[name] += seconds
 
