@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
@@ -70,18 +70,11 @@ class SlowRecord:
     seconds: float
 
 
-class Finder(Protocol):
-    """Searches for the record at which a computation stands still."""
+Finder = Callable[[Work, threading.Event], SlowRecord | None]
+"""Searches for the record at which a computation stands still, until the event is set: the computation has ended."""
 
-    def __call__(self, work: Work, over: threading.Event) -> SlowRecord | None:
-        """The record, or None if there is none. It returns early once `over` is set: the computation has ended."""
-
-
-class Watching(Protocol):
-    """Ends computations that stand still."""
-
-    def __call__(self, work: Work) -> AbstractContextManager[None]:
-        """Watches a block in which Spark computes. Raises `Stalled` if it stood still and Spark's process was ended."""
+Watching = Callable[[Work], AbstractContextManager[None]]
+"""Watches a block in which Spark computes. Raises `Stalled` if it stood still and Spark's process was ended."""
 
 
 def unwatched(work: Work) -> AbstractContextManager[None]:  # noqa: ARG001 (as `Watching`)
