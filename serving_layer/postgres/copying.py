@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import tempfile
 import weakref
 from collections.abc import Iterator
@@ -37,8 +36,9 @@ class CopyRows:
     def __init__(self, rows: bytes = b"", format: Literal["csv", "binary"] = "csv") -> None:
         """`rows` are encoded in the format."""
         self.format = format
-        self._file: IO[bytes] = io.BytesIO(rows)
-        self.size = self._file.seek(0, os.SEEK_END)
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (it goes with the rows)
+        weakref.finalize(self, self._file.close)
+        self.size = self._file.write(rows)
 
     def add(self, table: pa.Table) -> None:
         """Appends rows."""
@@ -46,10 +46,6 @@ class CopyRows:
             return
         begins = BINARY if self.format == "binary" and not self.size else b""
         self.size += self._file.write(begins + (csv if self.format == "csv" else binary)(table))
-        if self.size > IN_MEMORY and isinstance(self._file, io.BytesIO):
-            in_memory, self._file = self._file, tempfile.TemporaryFile()  # noqa: SIM115 (it goes with the rows)
-            weakref.finalize(self, self._file.close)
-            self._file.write(in_memory.getbuffer())
 
     def file(self) -> IO[bytes]:
         """The file of all rows, at its beginning."""
