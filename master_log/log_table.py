@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,9 +17,9 @@ from pyspark.sql.functions import col, lit
 
 from master_log.iceberg import Snapshot, Table
 from master_log.kafka.brokers import Brokers
-from master_log.kafka.tails import ChangedTail, Tails, from_json, to_json
+from master_log.kafka.tails import ChangedTail, Tails
 from master_log.log_refusals import no_held_offsets
-from master_log.offsets import OffsetRange, Offsets, TopicPartition
+from master_log.offsets import OffsetRange, Offsets, TopicPartition, from_json, to_json
 from view_algebra.compiled import Source
 from view_algebra.language.quoting import spark_path
 
@@ -153,21 +152,12 @@ def losses(table: Table) -> Iterator[OffsetRange]:
     """The ranges of lost records: the log lacks them, or holds others in their place."""
     for snapshot in table.snapshots():
         for name in {LOST, REPLACED} & set(snapshot.summary):
-            yield OffsetRange.between(
-                {
-                    TopicPartition(topic, int(partition)): (start, end)
-                    for topic, partitions in json.loads(snapshot.summary[name]).items()
-                    for partition, (start, end) in partitions.items()
-                }
-            )
+            yield OffsetRange.between(from_json(snapshot.summary[name]))
 
 
 def ranges_json(offsets: OffsetRange) -> str:
     """The range in the form of the summaries LOST and REPLACED."""
-    topics: dict[str, dict[str, list[int]]] = {}
-    for at, end in offsets.end.items():
-        topics.setdefault(at.topic, {})[str(at.partition)] = [offsets.start[at], end]
-    return json.dumps(topics)
+    return to_json({at: (offsets.start[at], end) for at, end in offsets.end.items()})
 
 
 def _tails(snapshot: Snapshot) -> Tails:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class TopicPartition(NamedTuple):
@@ -17,6 +17,23 @@ class TopicPartition(NamedTuple):
 
     topic: str
     partition: int
+
+
+def to_json(values: Mapping[TopicPartition, Any]) -> str:
+    """A value per partition in Spark's JSON form, such as `{"orders": {"0": 5}}`."""
+    topics: dict[str, dict[str, Any]] = {}
+    for at in sorted(values):
+        topics.setdefault(at.topic, {})[str(at.partition)] = values[at]
+    return json.dumps(topics)
+
+
+def from_json(text: str) -> dict[TopicPartition, Any]:
+    """The values that `to_json` wrote."""
+    return {
+        TopicPartition(topic, int(partition)): value
+        for topic, partitions in json.loads(text).items()
+        for partition, value in partitions.items()
+    }
 
 
 class Offsets(Mapping[TopicPartition, int]):
@@ -40,20 +57,11 @@ class Offsets(Mapping[TopicPartition, int]):
     @classmethod
     def parse(cls, text: str) -> Offsets:
         """Reads the vector from Spark's JSON form, such as `{"orders": {"0": 5}}`."""
-        return cls(
-            {
-                TopicPartition(topic, int(partition)): int(offset)
-                for topic, partitions in json.loads(text).items()
-                for partition, offset in partitions.items()
-            }
-        )
+        return cls({at: int(offset) for at, offset in from_json(text).items()})
 
     def json(self) -> str:
         """Spark's JSON form, as in `startingOffsets` and in checkpoints."""
-        topics: dict[str, dict[str, int]] = {}
-        for (topic, partition), offset in self._at.items():
-            topics.setdefault(topic, {})[str(partition)] = offset
-        return json.dumps(topics)
+        return to_json(self._at)
 
     def topics(self) -> tuple[str, ...]:
         """The topics of the partitions, sorted."""
@@ -194,7 +202,9 @@ class OffsetRange:
 
     def holds(self, skipped: Skipped) -> Skipped:
         """The skipped offsets that lie in the range."""
-        return frozenset(record for record in skipped if record[0] in self.end and self._has(*record))
+        return frozenset(
+            (at, offset) for at, offset in skipped if at in self.end and self.start[at] <= offset < self.end[at]
+        )
 
     def without(self, skipped: Skipped) -> tuple[OffsetRange, ...]:
         """Ranges that hold the same offsets except the skipped ones.
@@ -214,9 +224,6 @@ class OffsetRange:
             OffsetRange.between({at: spans[number] for at, spans in parts.items() if number < len(spans)})
             for number in range(max(map(len, parts.values()), default=1))
         )
-
-    def _has(self, at: TopicPartition, offset: int) -> bool:
-        return self.start[at] <= offset < self.end[at]
 
 
 Skipped = frozenset[tuple[TopicPartition, int]]

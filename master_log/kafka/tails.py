@@ -8,7 +8,6 @@ topic that is not compacted never changes a batch, so an unchanged tail means th
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,20 +58,3 @@ def _time(milliseconds: int) -> str:
         return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds):%Y-%m-%d %H:%M:%S} UTC"
     except OverflowError:  # a producer may set any time
         return f"{milliseconds} ms"
-
-
-def to_json(tails: Tails) -> str:
-    """The tails as JSON, in the form of `Offsets.json`."""
-    topics: dict[str, dict[str, str]] = {}
-    for at, text in sorted(tails.items()):
-        topics.setdefault(at.topic, {})[str(at.partition)] = text
-    return json.dumps(topics)
-
-
-def from_json(text: str) -> dict[TopicPartition, str]:
-    """The tails that `to_json` wrote."""
-    return {
-        TopicPartition(topic, int(number)): batch
-        for topic, batches in json.loads(text).items()
-        for number, batch in batches.items()
-    }
