@@ -250,12 +250,4 @@ def without(rows: DataFrame, skipped: Skipped) -> DataFrame:
 
 def as_raw(rows: DataFrame, source: Source) -> DataFrame:
     """The rows of a log as raw records."""
-    return rows.select(
-        lit(source.topic).alias("topic"),
-        col("kafka_partition").alias("partition"),
-        col("kafka_offset").alias("offset"),
-        col("kafka_timestamp").alias("timestamp"),
-        col("kafka_key").alias("key"),
-        col("kafka_value").alias("value"),
-        col("kafka_headers").alias("headers"),
-    )
+    return rows.select(lit(source.topic).alias("topic"), *(col(f"kafka_{name}").alias(name) for name in RAW[1:]))
