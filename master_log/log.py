@@ -29,7 +29,7 @@ from master_log.reading import log_times
 from master_log.reading.kafka_reader import as_raw, kafka_range, parsed, within, without
 from master_log.reading.log_times import LogTimes
 from master_log.reading.record_decoding import named_schemas
-from master_log.reading.schema_registry import NO_REGISTRY, KnownSchemas
+from master_log.reading.schema_registry import KnownSchemas
 from view_algebra.compiled import Source
 from view_algebra.formats import Decoding, frames
 from view_algebra.formats.interface import NO_ANSWERS
@@ -48,9 +48,13 @@ class MasterLog:
         spark: SparkSession,
         catalog: str = "lamina",
         skipped: Callable[[], Skipped] = frozenset,
-        schemas: KnownSchemas = NO_REGISTRY,
+        schemas: KnownSchemas | None = None,
     ) -> None:
-        """`skipped` returns the records that an operator skipped: the log neither archives nor returns them."""
+        """The logs in a catalog.
+
+        skipped: returns the records that an operator skipped: the log neither archives nor returns them
+        schemas: None for a reader that parses no record by the schemas of a registry
+        """
         self.spark = spark
         self._catalog = catalog
         self.skipped = skipped
@@ -142,6 +146,7 @@ class MasterLog:
         """
         by, answers = Decoding.of(source), NO_ANSWERS
         if by is not None and by.needs_registry:
+            assert self._schemas is not None, f"{source.name} is read without its schemas"
             answers = self._schemas.of(source.topic)
             if unknown := frames.missing(named_schemas(raw, by), by.schemas(answers)):
                 answers = self._schemas.learn(source.topic, by.ask_again, unknown)

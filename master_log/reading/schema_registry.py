@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from master_log.connections.https import LONGEST, opener
 from master_log.connections.login import RegistryAddress
 from view_algebra.errors import LaminaError
-from view_algebra.formats.interface import NO_ANSWERS, Answers, Schema
+from view_algebra.formats.interface import Answers, Schema
 
 ANSWER_SECONDS = 5.0
 """Seconds after which a request to an address of the registry fails."""
@@ -141,22 +141,6 @@ class KnownSchemas(Protocol):
 
     def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:
         """Fetches these ids and returns every known schema of the topic. Raises `RegistryUnavailable`."""
-
-
-class _NoRegistry:
-    """A deployment without a registry has no schemas."""
-
-    def of(self, topic: str) -> Answers:  # noqa: ARG002
-        """Always empty."""
-        return NO_ANSWERS
-
-    def learn(self, topic: str, ask_again: int, ids: Collection[str], *, patient: bool = True) -> Answers:  # noqa: ARG002
-        """Always raises `RegistryUnavailable`."""
-        raise RegistryUnavailable("LAMINA_SCHEMA_REGISTRY is not set")
-
-
-NO_REGISTRY: KnownSchemas = _NoRegistry()
-"""Known schemas without a registry: always empty."""
 
 
 def _answer(address: RegistryAddress, path: str) -> _Answer | None:
