@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -100,17 +100,14 @@ class Plans:
                 counted = look_up(ids_of(self._ids))
                 if counted.copies.num_rows:
                     bad = bad_among(self.records, source) if source.counts_bad_fields else None  # copies included
-                    self._write(table, except_for=counted.copies)
+                    self._write(table, {(row["partition"], row["offset"]) for row in counted.copies.to_pylist()})
             results = [result_of(fused, frame) for fused, frame in self._statements]
             effect = effect_of(results, self.records, source)
             return replace(effect, ids=counted, bad=bad or effect.bad)
         finally:
             self._running.release()
 
-    def _write(self, table: pa.Table, except_for: pa.Table | None = None) -> None:
-        left_out = (
-            set() if except_for is None else {(row["partition"], row["offset"]) for row in except_for.to_pylist()}
-        )
+    def _write(self, table: pa.Table, left_out: Collection[tuple[int, int]] = ()) -> None:
         rows = (row for row in rows_of(table) if (row["partition"], row["offset"]) not in left_out)
         self._file.write_bytes(file_of(rows))
 
