@@ -152,11 +152,8 @@ def ids_below_cut(source: Source, records: DataFrame, now: int) -> IdLookup:
     spark, within = records.sparkSession, dedupe_within(source)
     newest = {row.partition: row.at for row in spark.sql(_NEWEST.format(ids=source.ids)).collect()}
     horizon = None if within is None or not newest else min(now, *newest.values()) - within
-    length = (
-        None
-        if within is None
-        else _length(within, 0, 0 if horizon is None else min(now, max(newest.values())) - horizon)
-    )
+    span = 0 if horizon is None else min(now, max(newest.values())) - horizon
+    length = None if within is None else _length(within, 0, span)
     fresh, duplicates, beginnings = CopyRows(format="binary"), 0, set[int]()
     for batch in batches(spark.sql(_LEAST.format(ids=source.ids))):
         ids = _as_bytes(pa.Table.from_batches([batch]))
