@@ -202,7 +202,7 @@ class PastRows:
         for name, source in definition.sources.items():
             older, recent = self._records_of(state.definition, source)
             begins = self._states[0].below if after is None else after
-            newer = recent.where(within(OffsetRange(_offsets_on(state.below[name], begins[name]), state.below[name])))
+            newer = recent.where(within(OffsetRange.since(begins[name], state.below[name])))
             records = newer if after is not None else older.unionByName(newer)
             records_that_count(records, source).createOrReplaceTempView(spark_name(source.records))
         select_all(self._spark, definition.views.values(), state.since, self._clock)
@@ -213,12 +213,7 @@ class PastRows:
         if (definition, source.name) not in self._records:
             first, newest = (self._states[at].below[source.name] for at in (0, -1))
             whole = self._log.records(source, newest, self._brokers, since=self._starts[source.name])
-            since_then = within(OffsetRange(_offsets_on(newest, first), newest))
+            since_then = within(OffsetRange.since(first, newest))
             older, recent = whole.where(f"NOT ({since_then})"), whole.where(since_then).persist()
             self._records[definition, source.name] = (older, recent)
         return self._records[definition, source.name]
-
-
-def _offsets_on(below: Offsets, begins: Offsets) -> Offsets:
-    """The offsets at which these partitions begin. A new partition begins at its first record."""
-    return Offsets({at: begins.get(at, 0) for at in below})
