@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from batch_layer.comparison import Row, compare, exact, shown_columns
-from batch_layer.selects import PastRows, PastState, Services, work_of
+from batch_layer.selects import PastRows, PastState, Services, not_served, work_of
 from batch_layer.stalls import Watching, Work, unwatched
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer.catalog import definitions
@@ -152,11 +152,7 @@ def _read(connection: Connection, name: str, key: RowKey, since: datetime) -> _S
     catalog = deployed(connection)
     view = catalog.views[name]
     if name not in views.served_views(connection):
-        raise LaminaError(
-            f"{name} is not served",
-            evidence="no generation of it is live",
-            way_out=f"`lamina rebuild {name}` computes it.",
-        )
+        raise not_served(name, "no generation of it is live")
     under = list(definitions.of(catalog, name).views)
     past = history.read(connection, view.sources, under, since)
     turns = [step for step in past.steps if isinstance(step, ViewTurn)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer.comparison import Row, RowDifference, compare, shown_columns
 from batch_layer.compute import records_that_count
-from batch_layer.selects import rows_of, select, set_clock, work_of
+from batch_layer.selects import not_served, rows_of, select, set_clock, work_of
 from batch_layer.stalls import Stalled, Watching, unwatched
 from master_log.causes import SPARK_ERRORS
 from master_log.kafka.brokers import Brokers
@@ -161,11 +161,7 @@ def _read(database: Database, names: Iterable[str], preview: str | None, shown: 
             if name not in catalog.views:
                 raise Unknown("view", name, sorted(served), state="served", way_out="`lamina status` lists the views.")
             if name not in served:
-                raise LaminaError(
-                    f"{name} is not served",
-                    evidence="served: " + (", ".join(sorted(served)) or "none"),
-                    way_out=f"`lamina rebuild {name}` computes it.",
-                )
+                raise not_served(name, "served: " + (", ".join(sorted(served)) or "none"))
         sources = sorted({source for name in wanted for source in catalog.views[name].sources})
         below = {source: progress.read(connection, [source]) for source in sources}
         starts = {source: progress.starts(connection, [source]) for source in sources}

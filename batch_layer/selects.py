@@ -88,6 +88,11 @@ def work_of(catalog: Catalog, name: str, starts: Mapping[str, Offsets], below: M
     return Work(name, reads, [table for view in under for table in catalog.views[view].cell_tables])
 
 
+def not_served(name: str, evidence: str) -> LaminaError:
+    """The error for a view that shows no rows yet."""
+    return LaminaError(f"{name} is not served", evidence=evidence, way_out=f"`lamina rebuild {name}` computes it.")
+
+
 @dataclass(frozen=True)
 class PastState:
     """Progress by source, and the view as it was then.
