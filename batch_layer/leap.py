@@ -6,30 +6,26 @@ lands, and written in the transaction in which it lands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from batch_layer import rebuild_failures
+from batch_layer.archiving import Logs
 from batch_layer.gathering import GatheredRecords, UnreadRange, gather, write
 from batch_layer.verdicts import refuse_failed_checks
-from master_log.kafka.brokers import Brokers
 from master_log.kafka.tails import Tails
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.change import registry
-from serving_layer.postgres.database import Connection, Database
+from serving_layer.postgres.database import Connection
 from serving_layer.postgres.states import RebuildState, Step, WriterKind
 from serving_layer.promise import generations, progress, rebuilds
 from serving_layer.promise.rebuilds import Scheduler
 from serving_layer.readers import views
-from view_algebra.compiled import Catalog, Source
+from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
-
-if TYPE_CHECKING:
-    from master_log.log import MasterLog
 
 
 @dataclass(frozen=True)
@@ -57,16 +53,9 @@ class Landing:
 
 @dataclass(frozen=True)
 class Leap:
-    """The steps that a leap takes differently from a rebuild.
+    """The steps that a leap takes differently from a rebuild. It archives into these logs, and reads them."""
 
-    archive: archives a source up to offsets
-    """
-
-    database: Database
-    brokers: Brokers
-    log: Callable[[], MasterLog]
-    archive: Callable[[Source, Offsets], int]
-    tell: Callable[[str], None]
+    logs: Logs
 
     def take_over(self, names: Sequence[str], by: Scheduler | None) -> Takeover:
         """Takes over the queries of these views and sources, or of all.
@@ -87,7 +76,7 @@ class Leap:
                 progress.take_over(connection, name, rebuilds.leap_writer(id), WriterKind.LEAP)
             return Takeover(id, catalog, wanted, sources)
 
-        return self.database.retrying(step)
+        return self.logs.database.retrying(step)
 
     def open(self, takeover: Takeover) -> None:
         """Archives the sources to their ends, and opens a generation of each view at the end of their log."""
@@ -98,7 +87,7 @@ class Leap:
         tails = {
             at: tail
             for name, end in ends.items()
-            for at, tail in self.log().tails(takeover.catalog.sources[name], end).items()
+            for at, tail in self.logs.log().tails(takeover.catalog.sources[name], end).items()
         }
 
         def step(connection: Connection) -> None:
@@ -110,7 +99,7 @@ class Leap:
                 generations.open_building(connection, name, rebuild=takeover.id, at=cut, tails=tails)
             rebuilds.record_finished(connection, takeover.id, Step.SEAL)
 
-        self.database.retrying(step)
+        self.logs.database.retrying(step)
 
     def _archive_to_the_end(self, takeover: Takeover, name: str) -> Offsets | None:
         """Archives a source's whole topic. Returns the end of its log.
@@ -119,15 +108,15 @@ class Leap:
         """
         source = takeover.catalog.sources[name]
         try:
-            self.archive(source, self.brokers.latest(source.topic))
+            self.logs.archive(source, self.logs.brokers.latest(source.topic))
         except LaminaError as error:
             if not takeover.views or any(name in takeover.catalog.views[view].fed_by for view in takeover.views):
                 raise
-            self.tell(f"{name}, which feeds no view, is left out: {error}")
-            with self.database.begin() as connection:
+            self.logs.tell(f"{name}, which feeds no view, is left out: {error}")
+            with self.logs.database.begin() as connection:
                 progress.take_over(connection, name, rebuilds.leap_writer(rebuilds.NO_REBUILD), WriterKind.LEAP)
             return None
-        return self.log().held(source)
+        return self.logs.log().held(source)
 
     def go_live(self, id: int, new: Sequence[Generation]) -> None:
         """Does nothing: a leap goes live in the transaction in which it lands."""
@@ -157,12 +146,12 @@ class Leap:
             views.serve(connection)
             rebuilds.record_finished(connection, id, Step.HAND_OVER)
 
-        self.database.retrying(step)
+        self.logs.database.retrying(step)
         return []
 
     def _gather(self, id: int) -> Landing:
         """Gathers the bad records and ids below the cut: none once the leap has landed."""
-        with self.database.begin() as connection:
+        with self.logs.database.begin() as connection:
             run = rebuilds.get(connection, id)
             if run.state is not RebuildState.RUNNING or run.is_handed_over:
                 return Landing(GatheredRecords([], {}, ()), {}, [])
@@ -171,11 +160,11 @@ class Leap:
             starts = {name: progress.starts(connection, [name]) for name in sources}
             to = lookup.cuts(connection, lookup.generations_of_rebuild(connection, id))
         for name in sources.keys() - to.keys():  # it feeds no view
-            held = self.log().held(sources[name])
-            to[name] = held, self.log().tails(sources[name], held)
+            held = self.logs.log().held(sources[name])
+            to[name] = held, self.logs.log().tails(sources[name], held)
         lost = self._report_losses(reached.values())
         unread = [UnreadRange(sources[name], to[name][0], reached[name][0], starts[name]) for name in sorted(sources)]
-        return Landing(gather(self.database, self.log, unread, {at.topic for at in lost}), to, lost)
+        return Landing(gather(self.logs.database, self.logs.log, unread, {at.topic for at in lost}), to, lost)
 
     def _land(self, connection: Connection, id: int, new: Sequence[Generation], landing: Landing) -> None:
         """Moves progress to the cut, and writes the bad records and ids below it."""
@@ -193,9 +182,9 @@ class Leap:
 
     def _report_losses(self, counted: Iterable[tuple[Offsets, Tails]]) -> list[TopicPartition]:
         """Reports the partitions whose end Kafka has lost since it was counted, and returns them."""
-        lost = [differing for reached, tails in counted for differing in self.brokers.differing(reached, tails)]
+        lost = [differing for reached, tails in counted for differing in self.logs.brokers.differing(reached, tails)]
         for differing in lost:
-            self.tell(f"{differing.at.topic}: records that Kafka has lost are no longer counted. {differing}")
+            self.logs.tell(f"{differing.at.topic}: records that Kafka has lost are no longer counted. {differing}")
         return [differing.at for differing in lost]
 
 

@@ -154,9 +154,10 @@ class BatchLayer:
 
         All views that a query feeds leap with it, since its progress moves for all of them.
         """
-        takeover = self._leap.take_over(names, by)
+        leap = Leap(self.logs)
+        takeover = leap.take_over(names, by)
         with self._recording_failure(takeover.id):  # or the speed layer would wait for it
-            self._leap.open(takeover)
+            leap.open(takeover)
         self.observer.sealed(takeover.id)
         self.at("after seal")
         return takeover.id
@@ -397,13 +398,9 @@ class BatchLayer:
         """The master logs, to archive into and to maintain."""
         return Logs(self.database, self.brokers, self.log, self.tell)
 
-    @property
-    def _leap(self) -> Leap:
-        return Leap(self.database, self.brokers, self.log, self.logs.archive, self.tell)
-
     def _delivery(self, run: Rebuild) -> HandOver | Leap:
         """The steps that bring the rebuild's generations to readers."""
-        return self._leap if run.leap else HandOver(self.database, self.at)
+        return Leap(self.logs) if run.leap else HandOver(self.database, self.at)
 
     def _expect(self, id: int) -> Rebuild:
         with self.database.begin() as connection:
