@@ -187,7 +187,6 @@ class BatchLayer:
                         raise rebuild_failures.not_computed(reasons) from error
                     self.tell(f"{new.view}: Spark cannot compute it, so it is left out and stays as it is")
                     self.database.retrying(partial(generations.retire, ids=[new.id]))
-                    shared.forget()  # with Spark's process, if it was ended
         return reasons
 
     def compute_unless_dropped(self, id: int, name: str, shared: SharedRecords | None = None) -> None:
@@ -195,10 +194,10 @@ class BatchLayer:
         try:
             self.compute(id, name, shared)
         except Exception:
-            if name not in self._expect(id).views or name in {new.view for new in self.generations(id)}:
-                raise
             if shared is not None:
                 shared.forget()  # with Spark's process, if it was ended
+            if name not in self._expect(id).views or name in {new.view for new in self.generations(id)}:
+                raise
             self.tell(f"{name}: left out, because it was dropped meanwhile")
 
     def compute(self, id: int, name: str, shared: SharedRecords | None = None) -> int:
