@@ -84,8 +84,13 @@ def check_tails(brokers: Brokers, source: Source, reached: Offsets, tails: Tails
 
 
 def check_id(brokers: Brokers, source: Source, topic_id: str, *, absent_for: float = MISSING_SECONDS) -> None:
-    """Raises unless the topic is the one that was deployed."""
-    id_now = _id_of(brokers, source.topic, absent_for)
+    """Raises unless the topic is the one that was deployed. A missing topic is waited for.
+
+    absent_for: seconds after which it counts as deleted
+    """
+    deadline = time.monotonic() + absent_for
+    while (id_now := brokers.topic_id(source.topic)) is None and time.monotonic() < deadline:
+        time.sleep(0.5)  # a starting broker may not know its topics yet
     if id_now != topic_id:
         raise CannotContinue(
             f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
@@ -95,11 +100,3 @@ def check_id(brokers: Brokers, source: Source, topic_id: str, *, absent_for: flo
                 " declare it as a source with another name. The views of the old source stay."
             ),
         )
-
-
-def _id_of(brokers: Brokers, topic: str, absent_for: float) -> str | None:
-    """The topic's id, or None if it stays absent for these seconds: a starting broker may not know its topics yet."""
-    deadline = time.monotonic() + absent_for
-    while (id := brokers.topic_id(topic)) is None and time.monotonic() < deadline:
-        time.sleep(0.5)
-    return id
