@@ -58,12 +58,8 @@ class ClientCertificate:
 
     def for_client(self) -> dict[str, str]:
         """The options of kafka-python, which reads the files for each connection."""
-        options = {"ssl_certfile": self.file}
-        if self.key_file:
-            options["ssl_keyfile"] = self.key_file
-        if self.key_password:
-            options["ssl_password"] = self.key_password
-        return options
+        options = {"ssl_certfile": self.file, "ssl_keyfile": self.key_file, "ssl_password": self.key_password}
+        return {name: value for name, value in options.items() if value}
 
     def for_java(self) -> dict[str, str]:
         """The options of Java's client: the texts themselves, so Spark's workers do not need the files."""
