@@ -184,14 +184,27 @@ def _read(database: Database, names: Iterable[str], preview: str | None, shown: 
 
 
 def _select_views(request: _Request, spark: SparkSession, log: MasterLog, brokers: Brokers) -> dict[str, Exception]:
-    """Makes the records, and the SELECT of each view, tables of Spark. Returns the failures by view."""
+    """Makes the records, and the SELECT of each view, tables of Spark. Returns the failures by view.
+
+    If a view fails, so do all views that read it.
+    """
     for name, below in request.below.items():
         source = request.catalog.sources[name]
         log.create(source, request.topic_ids[name], request.log_begins[name])
         records = log.records(source, below, brokers, since=request.starts[name])
         records_that_count(records, source).createOrReplaceTempView(spark_name(source.records))
     set_clock(spark, request.selected, request.clock)
-    return _select_all(spark, request.selected, request.since)
+    failures: dict[str, Exception] = {}
+    for view in request.selected:
+        failing = next((failures[name] for name in view.reads if name in failures), None)
+        try:
+            if failing is None:
+                select(spark, view, request.since.get(view.name))
+        except SPARK_ERRORS as error:
+            failing = error
+        if failing is not None:
+            failures[view.name] = failing
+    return failures
 
 
 def _with_readers(catalog: Catalog, name: str, failure: Exception) -> dict[str, Exception]:
@@ -231,20 +244,3 @@ def _kept_since(connection: Connection, preview: str | None) -> dict[str, dateti
     if preview is not None:
         return {name: version.since for name, version in previews.generations_read(connection, preview).items()}
     return {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
-
-
-def _select_all(
-    spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]
-) -> dict[str, Exception]:
-    """Makes the SELECT of each view a table of Spark. If a view fails, so do all views that read it."""
-    failures: dict[str, Exception] = {}
-    for view in views:
-        failing = next((failures[name] for name in view.reads if name in failures), None)
-        try:
-            if failing is None:
-                select(spark, view, since.get(view.name))
-        except SPARK_ERRORS as error:
-            failing = error
-        if failing is not None:
-            failures[view.name] = failing
-    return failures
