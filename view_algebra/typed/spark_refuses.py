@@ -1,8 +1,8 @@
 """The SQL that Spark refuses, though it would have a meaning here.
 
 Spark runs every view as a SELECT too: `lamina check` compares the two results. So this module refuses SQL that Spark
-refuses, reads differently or answers by chance: in a whole block as its author wrote it (`OF_BLOCKS`), in a block with
-several groupings (`OF_GROUPINGS`), and in a clause when it is read.
+refuses, reads differently or answers by chance: in a whole block as its author wrote it (`spark_refuses`), in a block
+with several groupings (`spark_refuses_of_groupings`), and in a clause when it is read.
 
 Other modules refuse the rest: `written/dialect.py` the tokens that Spark's parser cannot read, `language/meeting.py`
 the casts (a table of types), `language/functions.py` the arguments of functions (another table). A rule that is known
@@ -12,7 +12,7 @@ only while one clause or operator is typed stands with that clause or operator (
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 
 from sqlglot import exp
 
@@ -54,8 +54,10 @@ def spark_refuses(block: Select) -> None:
 
     Broken ties and separate groupings come later: a key of ORDER BY could be ours then.
     """
-    for refuse in OF_BLOCKS:
-        refuse(block)
+    refuse_windows_together(block)
+    refuse_ungrouped(block)
+    refuse_inside_groups(block)
+    refuse_unsorted(block)
 
 
 def spark_refuses_of_groupings(block: Select) -> None:
@@ -63,8 +65,10 @@ def spark_refuses_of_groupings(block: Select) -> None:
 
     Its ties are broken before: Spark gets the keys that break them, and must find these too.
     """
-    for refuse in OF_GROUPINGS:
-        refuse(block)
+    refuse_groupings(block)
+    refuse_windowed_keys(block)
+    refuse_alike_keys(block)
+    refuse_unselected(block)
 
 
 # rules of a block
@@ -134,20 +138,11 @@ def refuse_unsorted(block: Select) -> None:
             raise Wrong(span(item), f"Spark does not accept {what} in ORDER BY", way_out)
 
 
-OF_BLOCKS: tuple[Callable[[Select], None], ...] = (
-    refuse_windows_together,
-    refuse_ungrouped,
-    refuse_inside_groups,
-    refuse_unsorted,
-)
-"""In the order in which mistakes are reported."""
-
-
 # rules of a block with several groupings
 def refuse_groupings(block: Select) -> None:
     """Refuses correlated subqueries next to GROUPING SETS, ROLLUP and CUBE, which Spark does not answer."""
     about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
-    if about or any(True for _ in outer_fields(block)):
+    if about or any(outer_fields(block)):
         way_out = "Group in a subquery in FROM, and use its columns outside."
         raise Wrong(about[0] if about else block.place, "several groupings do not take a correlated subquery", way_out)
 
@@ -206,22 +201,13 @@ def refuse_unselected(block: Select) -> None:
         look(part, selected)
 
 
-OF_GROUPINGS: tuple[Callable[[Select], None], ...] = (
-    refuse_groupings,
-    refuse_windowed_keys,
-    refuse_alike_keys,
-    refuse_unselected,
-)
-"""In the order in which mistakes are reported."""
-
-
 # rules of a clause
 def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
     """Refuses an outer query's column on a side of a join that may lack rows."""
     for join in (below for below in relations_in(relation) if isinstance(below, Joined)):
         optional = {"LEFT": (join.right,), "RIGHT": (join.left,), "FULL": (join.left, join.right)}.get(join.kind, ())
         for nested in (nested for side in optional for nested in nested_in(side)):
-            if not nested.lateral and any(True for _ in outer_fields(nested.query)):
+            if not nested.lateral and any(outer_fields(nested.query)):
                 what = "the optional side of a join cannot read a column of the outer query"
                 raise Wrong(place, what, "Make it an inner join, or compute with the column outside.")
 

@@ -77,9 +77,9 @@ def in_total_order(
     more = _more(lacking, block.order, {**texts, **shown})
     scope.edits.break_ties(node, [text for _, text in more])
     block = replace(block, order=(*block.order, *(order for order, _ in more)))
-    if (block.limit is not None or block.offset) and any(True for _ in outer_fields(block)):
+    if (block.limit is not None or block.offset) and any(outer_fields(block)):
         scope.edits.whole_conditions(node)
-    if _hides_keys(block) and any(True for _ in outer_fields(block)):
+    if _hides_keys(block) and any(outer_fields(block)):
         scope.edits.keys_as_columns(node)
     return block
 

@@ -94,7 +94,7 @@ def subquery_value(node: exp.Expr, scope: Scope) -> Expr:
         raise Wrong(place, f"a subquery as a value has {len(inner.columns)} columns", "Select one column.")
     one = isinstance(inner, Select) and (inner.limit == 1 or inner.relation is None)
     if not one and not _is_one_aggregate(inner) and not _is_one_row(inner, scope):
-        about_a_row = any(True for _ in outer_fields(inner))
+        about_a_row = any(outer_fields(inner))
         way_out = BY_AN_AGGREGATE if about_a_row else "Aggregate it, or end it with ORDER BY … LIMIT 1."
         raise Wrong(place, "a subquery as a value must give one row", way_out)
     return subquery("scalar", inner, None, place)
@@ -182,7 +182,7 @@ def subquery(kind: Literal["scalar", "exists", "in"], query: Query, operand: Exp
     if kind == "exists" and isinstance(query, Select):
         query = _any_row(query)
     of = BOOLEAN if kind != "scalar" else query.columns[0][1]
-    return Subquery(kind, query, operand, of, place, correlated=any(True for _ in outer_fields(query)))
+    return Subquery(kind, query, operand, of, place, correlated=any(outer_fields(query)))
 
 
 def _any_row(query: Select) -> Select:
