@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 
 from view_algebra.compiled import changes_name, source_name
@@ -38,7 +37,6 @@ from view_algebra.language.types import CALENDAR, INT
 from view_algebra.language.walks import (
     expressions_of,
     has_joins,
-    has_windows,
     is_of_plain_rows,
     is_of_rows,
     nested_in,
@@ -52,7 +50,6 @@ from view_algebra.refusals import Wrong
 from view_algebra.typed.names import find
 from view_algebra.typed.order.keys import RowKeys, relation_keys, sides_of_union, sorting
 from view_algebra.typed.scopes import Context, Scope
-from view_algebra.written.edits import Edits
 from view_algebra.written.tables import first_known
 
 
@@ -81,7 +78,7 @@ def event_order(
     ):
         return ", ".join(order[0]), order[1]
     records = scope.rows.records if len(scope.relations) == 1 else None
-    if records is not None and (extended := _extended(records, scope.context)) is not None:
+    if records is not None and (extended := with_order_columns(records, scope.context)) is not None:
         (alias,) = scope.relations
         return ", ".join(order_columns(extended)), _columns(alias, extended, place)
     if not scope.streams or (len(scope.relations) != 1 and not reads_changes(scope)):
@@ -175,7 +172,7 @@ def _columns(alias: str, query: Query, place: Place) -> tuple[Expr, ...]:
 def source_with_order(scope: Scope) -> Nested | None:
     """The subquery that a block reads, passing on the order of events, or None if its rows are in no such order."""
     rows, context = scope.rows, scope.context
-    below = None if rows.in_order is None else _extended(rows.in_order, context)
+    below = None if rows.in_order is None else with_order_columns(rows.in_order, context)
     return replace(rows.relation, query=below) if isinstance(rows.relation, Nested) and below is not None else None
 
 
@@ -193,18 +190,16 @@ def with_ordered_subqueries(block: Select, scope: Scope) -> Select:
 def _ordered_subqueries(relation: Relation, context: Context) -> dict[str, Query]:
     """The subqueries in a FROM whose rows are in the order of events, by alias, passing on that order."""
     ordered = [nested for nested in nested_in(relation) if is_in_order(nested.query, windows=False)]
-    return {nested.alias: below for nested in ordered if (below := _extended(nested.query, context)) is not None}
+    extended = ((nested.alias, with_order_columns(nested.query, context)) for nested in ordered)
+    return {alias: below for alias, below in extended if below is not None}
 
 
 def _over_subqueries(relation: Relation, subqueries: Mapping[str, Query]) -> Relation:
     return over_nested(relation, lambda nested: replace(nested, query=subqueries.get(nested.alias, nested.query)))
 
 
-def _extended(query: Query, context: Context) -> Query | None:
-    return with_order_columns(query, partial(_order_of, context=context), context.edits)
-
-
 def _order_of(relation: Relation, context: Context) -> tuple[Relation, OrderKeys] | None:
+    """The order of events of a relation, and the same relation, passing on the columns of that order."""
     if isinstance(relation, Stream):
         return relation, of_events(relation, context)
     assert isinstance(relation, Joined)
@@ -254,9 +249,6 @@ _MORE = "kafka_order_"
 OrderKeys = tuple[tuple[str, ...], tuple[Expr, ...]]
 """Keys, as Spark SQL and as expressions."""
 
-EventOrder = Callable[[Relation], tuple[Relation, OrderKeys] | None]
-"""A function from a relation to its order of events and the same relation, passing on the columns of that order."""
-
 
 def order_columns(query: Query) -> tuple[str, ...]:
     """The names of the columns that a subquery passes on, in their sort order."""
@@ -298,29 +290,29 @@ def is_in_order(query: Query, *, windows: bool = True) -> bool:
     )
 
 
-def with_order_columns(query: Query, order: EventOrder, edits: Edits) -> Query | None:
+def with_order_columns(query: Query, context: Context) -> Query | None:
     """A query of ordered rows, extended by their order for Spark too, or None if it cannot be extended."""
     if isinstance(query, Combined):
         sides = sides_of_union(query)
-        return _united(query, [_numbered(side, str(number), order, edits) for number, side in enumerate(sides)])
+        return _united(query, [_numbered(side, str(number), context) for number, side in enumerate(sides)])
     if has_order_columns(query):
         return query
     names = {output.name.lower() for output in query.outputs}
     if query.syntax is None:
         return None
-    if edits.of(query.syntax).outputs and set(ORDER_COLUMNS) <= names:
+    if context.edits.of(query.syntax).outputs and set(ORDER_COLUMNS) <= names:
         return query
     relation = query.relation
     if isinstance(relation, Nested):
-        below = with_order_columns(relation.query, order, edits)
+        below = with_order_columns(relation.query, context)
         if below is None:
             return None
         relation, shown = replace(relation, query=below), order_columns(below)
         kinds = dict(below.columns)
         texts, columns = shown, tuple[Expr, ...](Field(relation.alias, (name,), kinds[name]) for name in shown)
     else:
-        assert isinstance(relation, (Stream, Joined))
-        ordered = order(relation)
+        assert relation is not None
+        ordered = _order_of(relation, context)
         if ordered is None:
             return None
         relation, (texts, columns) = ordered
@@ -330,20 +322,20 @@ def with_order_columns(query: Query, order: EventOrder, edits: Edits) -> Query |
         return None  # the author's own column of this name
     more = [column for column in zip(shown, texts, columns, strict=True) if column[0] not in own]
     for name, text, _ in more:
-        edits.append_output(query.syntax, text, name)
+        context.edits.append_output(query.syntax, text, name)
     return replace(query, relation=relation, outputs=(*query.outputs, *(Output(name, e) for name, _, e in more)))
 
 
-def _numbered(side: Query, number: str, order: EventOrder, edits: Edits) -> Select | None:
+def _numbered(side: Query, number: str, context: Context) -> Select | None:
     """A side of a UNION ALL, with its number: records of two streams may share time and offset."""
-    extended = with_order_columns(side, order, edits)
+    extended = with_order_columns(side, context)
     if (
         not isinstance(extended, Select)
         or extended.syntax is None
         or len(order_columns(extended)) != len(ORDER_COLUMNS)
     ):
         return None
-    edits.append_output(extended.syntax, number, f"{_MORE}0")
+    context.edits.append_output(extended.syntax, number, f"{_MORE}0")
     return replace(extended, outputs=(*extended.outputs, Output(f"{_MORE}0", Constant(number, INT))))
 
 
@@ -374,7 +366,4 @@ def reads_records(relation: Relation | None) -> bool:
 
 
 def _gives_records(query: Query) -> bool:
-    if not isinstance(query, Select) or query.group is not None or query.distinct:
-        return False
-    every = query.limit is None and query.offset is None
-    return every and not has_windows(query) and reads_records(query.relation)
+    return is_of_plain_rows(query) and reads_records(query.relation)
