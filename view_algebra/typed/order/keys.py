@@ -46,10 +46,12 @@ from view_algebra.language.walks import (
     every_relation,
     has_windows,
     nested_in,
+    parts,
     relations_in,
     relations_named,
     renamed,
     walk,
+    walk_all,
 )
 from view_algebra.typed.order.literal_rows import distinct_columns, rows_of, unique_together
 from view_algebra.typed.scopes import Keys, Sorting, SortKey
@@ -121,9 +123,8 @@ def incomplete_orders(query: Query, views: Mapping[str, Keys]) -> Iterator[Obsta
         return
     for nested in nested_in(query.relation):
         yield from incomplete_orders(nested.query, views)
-    parts = [part for expression in _expressions(query) for part in walk(expression)]
     keys = _block_keys(query, views)
-    for part in parts:
+    for part in (*parts(query), *walk_all(query.group or (), None)):
         if isinstance(part, Subquery):
             yield from incomplete_orders(part.query, views)
         if isinstance(part, Windowed):
@@ -216,22 +217,19 @@ def _bound(side: Relation, condition: Expr | None) -> set[Expr]:
         if isinstance(relation, Exploded)
         for generator in relation.generators
     }
-    bound = set()
-    for part in conjuncts(condition):
-        if isinstance(part, Call) and part.function in ("=", "<=>"):
-            for column, other in (part.arguments, part.arguments[::-1]):
-                if own.isdisjoint(relations_named(other)):
-                    bound.add(column)
-    return bound
+    return {column for column, other in _equated(condition) if own.isdisjoint(relations_named(other))}
 
 
 def _fixed(condition: Expr | None) -> Iterable[Expr]:
     """The columns that a condition holds at one value, or in a query about an outer row, at one value per outer row."""
+    return (_uncast(column) for column, other in _equated(condition) if _is_given(other))
+
+
+def _equated(condition: Expr | None) -> Iterator[tuple[Expr, ...]]:
+    """Each side of the equalities that a condition demands, with the other side."""
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
-            for column, other in (part.arguments, part.arguments[::-1]):
-                if _is_given(other):
-                    yield _uncast(column)
+            yield from (part.arguments, part.arguments[::-1])
 
 
 def _is_given(value: Expr) -> bool:
@@ -245,13 +243,6 @@ def _uncast(column: Expr) -> Expr:
         (inner,) = column.arguments
         return inner if inner.type.integral and column.type.integral else column
     return column
-
-
-def _expressions(query: Select) -> list[Expr]:
-    single = [e for e in (query.where, query.having) if e is not None]
-    return (
-        [o.expression for o in query.outputs] + [o.expression for o in query.order] + list(query.group or ()) + single
-    )
 
 
 def lacking_in_window(call: Windowed, keys: RowKeys) -> list[Expr]:
