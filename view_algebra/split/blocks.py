@@ -58,15 +58,7 @@ def folded(query: Query) -> Query:
             sides = [_once(side) for side in sides]
         return replace(query, left=folded(sides[0]), right=folded(sides[1]))
 
-    def inner(expression: Expr) -> Expr | None:
-        if isinstance(expression, Subquery):
-            operand = None if expression.operand is None else rewrite(expression.operand, inner)
-            wanted = expression.query if expression.kind == "scalar" else _once(expression.query)
-            return replace(expression, query=folded(wanted), operand=operand)
-        return None
-
-    query = rewritten(query, inner)
-    assert isinstance(query, Select)
+    query = _with_asked(query, lambda asked: folded(asked.query if asked.kind == "scalar" else _once(asked.query)))
     query = over_rows(with_computed_columns(query))
     if query.keeping.join is not None:
         _refuse_ungrouped(query, query.group or ())
@@ -225,16 +217,21 @@ def _with_blocks(query: Query, block: _Block) -> Query:
     if isinstance(query, Combined):
         return replace(query, left=_with_blocks(query.left, block), right=_with_blocks(query.right, block))
 
-    def inner(expression: Expr) -> Expr | None:
-        if isinstance(expression, Subquery):
-            operand = None if expression.operand is None else rewrite(expression.operand, inner)
-            return replace(expression, query=_with_blocks(expression.query, block), operand=operand)
-        return None
-
-    query = with_nested(
-        rewritten(query, inner), lambda nested: replace(nested, query=_with_blocks(nested.query, block))
-    )
+    query = _with_asked(query, lambda asked: _with_blocks(asked.query, block))
+    query = with_nested(query, lambda nested: replace(nested, query=_with_blocks(nested.query, block)))
     return block(query) if isinstance(query.relation, Stream) else query
+
+
+def _with_asked(block: Select, change: Callable[[Subquery], Query]) -> Select:
+    """A block with the queries of the subqueries in its expressions changed."""
+
+    def inner(expression: Expr) -> Expr | None:
+        if not isinstance(expression, Subquery):
+            return None
+        operand = None if expression.operand is None else rewrite(expression.operand, inner)
+        return replace(expression, query=change(expression), operand=operand)
+
+    return rewritten(block, inner)
 
 
 def _blocks(query: Query) -> Iterator[Select]:
