@@ -39,14 +39,13 @@ def find(names: Sequence[str], relations: Mapping[str, Columns], place: Place) -
     if len(names) > 1 and names[0].lower() in relations:
         column = _column(names[0].lower(), names[1:], relations[names[0].lower()], place)
         if column is not None:
-            return column[1]
+            return column
         candidates = [name for name, _ in relations[names[0].lower()]]
         raise Wrong(place, f"there is no column {'.'.join(names)}", suggestion(names[1], candidates))
-    hits = [
-        column for alias, columns in relations.items() if (column := _column(alias, names, columns, place)) is not None
-    ]
+    every = {alias: _column(alias, names, columns, place) for alias, columns in relations.items()}
+    hits = {alias: column for alias, column in every.items() if column is not None}
     if len(hits) > 1:
-        either = " or ".join(f"{alias}.{names[0]}" for alias, _ in hits)
+        either = " or ".join(f"{alias}.{names[0]}" for alias in hits)
         raise Wrong(place, f"{names[0]} is ambiguous: {either}", f"Write {either}.")
     if not hits:
         candidates = [name for columns in relations.values() for name, _ in columns]
@@ -62,7 +61,7 @@ def find(names: Sequence[str], relations: Mapping[str, Columns], place: Place) -
             f"there is no column {'.'.join(names)}",
             f"Write {other}." if other else suggestion(names[0], candidates),
         )
-    return hits[0][1]
+    return next(iter(hits.values()))
 
 
 def _under_another_alias(names: Sequence[str], relations: Mapping[str, Columns]) -> str | None:
@@ -129,16 +128,14 @@ OWN_ALIASES = ("pane", "hop", "block", CELL, "finer", "apart", "grouped", "one")
 """Aliases of compiled queries. A subquery's own aliases are numbered."""
 
 
-def _column(alias: str, names: Sequence[str], columns: Columns, place: Place) -> tuple[str, Expr] | None:
-    """The column of a relation and the fields inside it, after the relation's alias. None if it has no such column."""
+def _column(alias: str, names: Sequence[str], columns: Columns, place: Place) -> Expr | None:
+    """The column of a relation and the fields inside it, or None if it has no such column."""
     named = tuple((name, kind) for name, kind in columns if name.lower() == names[0].lower())
     if not named:
         return None
     refuse_alike(named, place)
-    result: Expr = Field(alias, (named[0][0],), named[0][1], place=place)
-    for part in names[1:]:
-        result = member(result, part, place)
-    return alias, result
+    column: Expr = Field(alias, (named[0][0],), named[0][1], place=place)
+    return reduce(lambda value, name: member(value, name, place), names[1:], column)
 
 
 def refuse_alike(columns: Columns, place: Place) -> None:
@@ -175,9 +172,7 @@ def column_named(node: exp.Expr, scope: Scope) -> Expr:
         refuse_unclear(first, scope, place)
     if first in scope.variables or preferred:
         meaning: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
-        for name in names[1:]:
-            meaning = member(meaning, name, place)
-        return meaning
+        return reduce(lambda value, name: member(value, name, place), names[1:], meaning)
     if first in scope.windows and len(names) <= 2:
         window = replace(static_cast(Call, scope.windows[first]), place=place)
         return member(window, names[1], place) if len(names) == 2 else window
