@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from view_algebra.engines.postgres.value_texts import in_json
@@ -38,10 +39,17 @@ def of_counted_values(call: OverValues, writer: Writer) -> str:
     assert by_value is not None
     over = by_value.over if call.times == ONE else by_value.repeated or by_value.over
     value = _listed(writer.text(call.value, CAST), call)
-    texts = {"0": value, "n": writer.text(call.times, CAST)}
-    texts["o"] = ", ".join(ordering(Order(e, descending=False, nulls_first=True), writer) for e in call.order) or value
-    texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
-    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
+    return _filled(over, value, writer.text(call.times, CAST), call.order, call.literals, writer)
+
+
+def _filled(
+    template: str, value: str, times: str, order: Iterable[Expr], literals: Sequence[Constant], writer: Writer
+) -> str:
+    """The template of an aggregate over values, filled with a value, its count, its order, and the literals."""
+    by = ", ".join(ordering(Order(e, descending=False, nulls_first=True), writer) for e in order)
+    texts = {"0": value, "n": times, "o": by or value}
+    texts |= {str(n): constant(literal) for n, literal in enumerate(literals, 1)}
+    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], template)
 
 
 def _listed(value: str, call: OverValues | Aggregate) -> str:
@@ -53,11 +61,8 @@ def _of_plain_rows(call: Aggregate, rows: str, writer: Writer) -> str:
     """An aggregate over values, computed from plain rows."""
     value = typed_text(only(call.condition, call.arguments[0]), writer)
     value = f"({value} {COLLATED})" if call.arguments[0].type == STRING else _listed(value, call)
-    by = [ordering(Order(key, descending=False, nulls_first=True), writer) for key in sort_keys(call)]
-    texts = {"0": value, "o": ", ".join(by) or value, "n": "1::bigint"}
     literals = [e for e in call.arguments[1:] if isinstance(e, Constant)]
-    texts |= {str(n): constant(literal) for n, literal in enumerate(literals, 1)}
-    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], rows)
+    return _filled(rows, value, "1::bigint", sort_keys(call), literals, writer)
 
 
 def _by_value(call: Aggregate, writer: Writer) -> str:
