@@ -131,9 +131,8 @@ def function_declaration(file: File, written: Statement, taken: Collection[str] 
     assert isinstance(statement, exp.Create)
     head, place = statement.this, span(statement.this)
     name = (head.this if isinstance(head, exp.UserDefinedFunction) else head).name.lower()
-    for option in ("replace", "exists"):
+    for option, word in {"replace": "OR REPLACE", "exists": "IF NOT EXISTS"}.items():
         if statement.args.get(option):
-            word = {"replace": "OR REPLACE", "exists": "IF NOT EXISTS"}[option]
             raise Wrong(place, f"CREATE … {word} is not served", f"Leave {word} out.")
     if not isinstance(head, exp.UserDefinedFunction) or not isinstance(statement.expression, exp.Return):
         way_out = "Write CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1."

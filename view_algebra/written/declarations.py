@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as Choice
-from typing import cast
+from typing import cast, get_args
 
 from sqlglot import exp
 
@@ -128,9 +128,8 @@ def declaration(file: File, written: Statement, report: Report) -> SourceDeclara
             "A catalog holds CREATE TABLE … USING kafka, CREATE VIEW … AS SELECT, ALTER VIEW … ADD CONSTRAINT and"
             " CREATE FUNCTION … RETURN.",
         )
-    for option in ("replace", "exists", "temporary"):
+    for option, word in {"replace": "OR REPLACE", "exists": "IF NOT EXISTS", "temporary": "TEMPORARY"}.items():
         if statement.args.get(option):
-            word = {"replace": "OR REPLACE", "exists": "IF NOT EXISTS", "temporary": "TEMPORARY"}[option]
             report(Wrong(span(statement.this), f"CREATE … {word} is not served", f"Leave {word} out."))
     if statement.kind == "TABLE":
         return _source(file, statement, written, report)
@@ -223,16 +222,14 @@ def _key_format(primary: tuple[str, ...], options: Options, default: KeyFormat, 
     value, place = options["key_format"]
     if not primary:
         report(Wrong(place, "a stream has no key_format", "Leave it out, or declare a PRIMARY KEY."))
-    match value.lower():
-        case "none" | "json" | "avro" | "protobuf" as any_key:
-            return cast("KeyFormat", any_key)
-        case "string" | "short" | "int" | "long" | "float" | "double" as only if len(primary) == 1:
-            return cast("KeyFormat", only)
-        case "string" | "short" | "int" | "long" | "float" | "double" as only:
-            report(Wrong(place, f"key_format '{only}' does not take several columns", "Write key_format 'json'."))
-        case _:
-            known_formats = "'json', 'string', 'short', 'int', 'long', 'float', 'double', 'avro', 'protobuf' or 'none'"
-            report(Wrong(place, f"key_format cannot be {value!r}", f"Write {known_formats}."))
+    key_format = value.lower()
+    if key_format not in get_args(KeyFormat):
+        *formats, last = map(repr, get_args(KeyFormat))
+        report(Wrong(place, f"key_format cannot be {value!r}", f"Write {', '.join(formats)} or {last}."))
+    elif len(primary) != 1 and key_format not in ("json", "avro", "protobuf", "none"):
+        report(Wrong(place, f"key_format '{key_format}' does not take several columns", "Write key_format 'json'."))
+    else:
+        return cast("KeyFormat", key_format)
     return "none"
 
 
@@ -249,7 +246,6 @@ class _Columns:
 def _columns(schema: exp.Schema, report: Report) -> _Columns:
     """The columns in a declaration. Reports items that are not columns or keys."""
     columns: dict[str, Type] = {}
-    comments: dict[str, str] = {}
     unique: tuple[str, ...] = ()
     primary: tuple[str, ...] = ()
     constraint: Span | None = None
@@ -264,7 +260,7 @@ def _columns(schema: exp.Schema, report: Report) -> _Columns:
             unique, primary = (names, primary) if kind == "unique" else (unique, names)
         if isinstance(item, exp.ColumnDef):
             try:
-                _column(item, columns, comments, _names(schema))
+                _column(item, columns, _names(schema))
             except Wrong as wrong:
                 report(wrong)
         elif isinstance(item, exp.Identifier):
@@ -285,7 +281,7 @@ def _columns(schema: exp.Schema, report: Report) -> _Columns:
                 )
             report(Wrong(constraint, f"there is no column {key}", way_out))
     unique, primary = (tuple(declared.get(key.lower(), key) for key in names) for names in (unique, primary))
-    return _Columns(columns, comments, unique, primary)
+    return _Columns(columns, _comments(schema.expressions), unique, primary)
 
 
 def _fields(properties: Options, columns: Mapping[str, Type], report: Report) -> Options:
@@ -390,7 +386,7 @@ def _refuse_name(item: exp.ColumnDef, columns: Mapping[str, Type], taken: Collec
         raise Wrong(span(item), what, way_out(name.lower()))
 
 
-def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, str], taken: Collection[str]) -> None:
+def _column(item: exp.ColumnDef, columns: dict[str, Type], taken: Collection[str]) -> None:
     name, kind = item.name, read(item.args.get("kind"))
     _refuse_name(item, columns, taken)
     _refuse_computed(item)
@@ -416,9 +412,12 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
             way_out = "Leave it out: a field that a record lacks is NULL."
             raise Wrong(span(item), f"column {name} cannot have a constraint", way_out)
     columns[name] = kind
-    for constraint in item.args.get("constraints") or []:
-        if isinstance(constraint.kind, exp.CommentColumnConstraint):
-            comments[name] = constraint.kind.this.name
+
+
+def _comments(columns: Sequence[exp.Expr]) -> dict[str, str]:
+    """The comments of columns by the columns' names."""
+    constraints = ((column.name, one.kind) for column in columns for one in column.args.get("constraints") or [])
+    return {name: kind.this.name for name, kind in constraints if isinstance(kind, exp.CommentColumnConstraint)}
 
 
 def _refuse_computed(item: exp.ColumnDef) -> None:
@@ -521,22 +520,11 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     if clauses.using is not None or clauses.options:
         place = (clauses.using[1] if clauses.using else None) or span(target)
         report(Wrong(place, "a view has no USING or OPTIONS", "Leave it out."))
-    columns: list[tuple[str, Span | None]] = []
-    comments: dict[str, str] = {}
-    for item in schema.expressions if schema is not None else []:
-        columns.append((item.name, span(item)))
-        if isinstance(item, exp.ColumnDef):
-            if item.args.get("kind") is not None:
-                report(
-                    Wrong(
-                        span(item),
-                        f"column {item.name} of a view has a type",
-                        "Leave the type out, or CAST in the SELECT.",
-                    )
-                )
-            for constraint in item.args.get("constraints") or []:
-                if isinstance(constraint.kind, exp.CommentColumnConstraint):
-                    comments[item.name] = constraint.kind.this.name
+    listed = schema.expressions if schema is not None else []
+    for item in listed:
+        if isinstance(item, exp.ColumnDef) and item.args.get("kind") is not None:
+            way_out = "Leave the type out, or CAST in the SELECT."
+            report(Wrong(span(item), f"column {item.name} of a view has a type", way_out))
     report_malformed(clauses.properties, report)
     if statement.expression is None:
         raise Wrong(span(target), "the view has no SELECT", "Write CREATE VIEW name AS SELECT ….")
@@ -545,8 +533,8 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
         name=name,
         file=file,
         place=span(target),
-        columns=tuple(columns),
-        comments=comments,
+        columns=tuple((item.name, span(item)) for item in listed),
+        comments=_comments(listed),
         comment=clauses.comment,
         properties={key: value for key, (value, _) in sorted(clauses.properties.items())},
         select=statement.expression,
