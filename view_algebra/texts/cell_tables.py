@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from view_algebra.compiled import ONLY, CellTable, Column, Input, Partial
 from view_algebra.engines.spark import hop_bounds, shortened, spark, storable
 from view_algebra.language.aggregates import RECORD_KEYS, TypedPartial
-from view_algebra.language.expressions import Call, Cells, Combined, Constant, Field, Joined, Nested, Query, Relation
+from view_algebra.language.expressions import TRUE, Call, Cells, Combined, Field, Joined, Nested, Query, Relation
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name, spark_name
 from view_algebra.language.time_windows import Hops, pane
@@ -172,8 +172,9 @@ def _input(kept: Kept) -> Input:
         kind = kept.expression.type
         return Input(storable(kept.expression), kind.staged)
     if partial.counts:
-        always = isinstance(partial.input, Constant) and partial.input.value == "true"
-        return Input("1L" if always else f"CASE WHEN {spark(partial.input)} THEN 1L ELSE 0L END", "BIGINT")
+        return Input(
+            "1L" if partial.input == TRUE else f"CASE WHEN {spark(partial.input)} THEN 1L ELSE 0L END", "BIGINT"
+        )
     if partial.order:
         return _ordered_input(partial)
     if partial.other is not None:
@@ -287,8 +288,7 @@ def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
 def _merged(partial: TypedPartial) -> str:
     """Spark SQL of a partial over the records of a group."""
     if partial.counts:
-        always = isinstance(partial.input, Constant) and partial.input.value == "true"
-        return "count(*)" if always else f"count_if({spark(partial.input)})"
+        return "count(*)" if partial.input == TRUE else f"count_if({spark(partial.input)})"
     return MERGES[partial.merge].spark(*_values(partial))
 
 
