@@ -136,7 +136,7 @@ def refuse_outer(outputs: Sequence[Output]) -> None:
 def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:
     """The columns that `* EXCEPT (…)` leaves out."""
     omitted: set[str] = set()
-    for column in star.args.get("except_") or star.args.get("except") or []:
+    for column in star.args.get("except_") or []:
         name = (
             ".".join(name_parts(column)).lower() if isinstance(column, (exp.Column, exp.Dot)) else column.name.lower()
         )
@@ -156,7 +156,7 @@ def _fields(item: exp.Column, scope: Scope) -> list[Output]:
     if names[0].lower() not in visible:
         raise Wrong(place, f"there is no relation {names[0]}", suggestion(names[0], scope.relations))
     struct = find(names, scope.relations, place)
-    if not struct.type.fields or item.this.args.get("except_") or item.this.args.get("except"):
+    if not struct.type.fields or item.this.args.get("except_"):
         raise Wrong(place, f"{'.'.join(names)}.* does not take {struct.type}", "Name the fields.")
     return [Output(name, member(struct, name, place)) for name, _ in struct.type.fields]
 
