@@ -71,7 +71,7 @@ def query(node: exp.Expr, outside: Outside) -> Query:
             named = naming(cte, outside.context.edits)
             inner, names = query(named.this, outside.without_outer()), column_names(named)
             cte_query = with_column_names(inner, names, span(cte)) if names else inner
-            outside = outside.with_ctes({**outside.ctes, name: cte_query})
+            outside = replace(outside, ctes={**outside.ctes, name: cte_query})
     if isinstance(node, exp.Subquery):
         if in_parentheses(node):
             raise Wrong(span(node), "a relation cannot stand in parentheses", AS_A_SUBQUERY)

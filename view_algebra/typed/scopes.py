@@ -63,10 +63,6 @@ class Outside:
     around: Scope | None = None
     blocks: tuple[Scope, ...] = ()
 
-    def with_ctes(self, ctes: Mapping[str, Query]) -> Outside:
-        """The same surroundings with these CTEs instead."""
-        return replace(self, ctes=ctes)
-
     def without_outer(self) -> Outside:
         """The same surroundings without an outer block."""
         return replace(self, around=None)

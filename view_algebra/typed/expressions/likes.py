@@ -41,11 +41,8 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
     if isinstance(node, exp.ILike):
         value, pattern = (_lowered(side, span(node)) for side in (value, pattern))
     if max(literal, default="") > "\uffff" and isinstance(pattern, Constant):
-        text = (
-            exp.Lower(this=scope.edits.copy_without_own_edit(node.this))
-            if isinstance(node, exp.ILike)
-            else scope.edits.copy_without_own_edit(node.this)
-        )
+        text = scope.edits.copy_without_own_edit(node.this)
+        text = exp.Lower(this=text) if isinstance(node, exp.ILike) else text
         regex = exp.Literal.string(like_as_regex(pattern.value or ""))
         scope.edits.put(node, exp.RegexpLike(this=text, expression=regex, **_negated(node)))
     return Call("like", (value, pattern), BOOLEAN, place=span(node))
