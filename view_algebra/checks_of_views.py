@@ -28,19 +28,7 @@ def compile_check(d: CheckDeclaration, symbols: Symbols) -> Check:
         raise Wrong(d.place, f"{d.view} is not a view", _no_view(d.view, symbols.sources, symbols.views))
     view, around = symbols.views[d.view], _with_published(symbols)
     refuse_unread(d.select)
-    declared = ViewDeclaration(
-        name=d.view,
-        file=d.file,
-        place=d.place,
-        columns=(),
-        comments={},
-        comment=None,
-        properties={},
-        select=d.select,
-        select_text="",
-        sql=d.sql,
-    )
-    whole = placed(declared, around)
+    whole = placed(ViewDeclaration(d.view, d.file, d.place, d.select, "", d.sql), around)
     if whole.cell_tables:
         source = whole.split.leaves[0].source
         raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")

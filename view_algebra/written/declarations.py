@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 from typing import cast, get_args
 
@@ -109,13 +109,13 @@ class ViewDeclaration:
     name: str
     file: File
     place: Span | None
-    columns: tuple[tuple[str, Span | None], ...]
-    comments: Mapping[str, str]
-    comment: str | None
-    properties: Mapping[str, str]
     select: exp.Expr
     select_text: str
     sql: str
+    columns: tuple[tuple[str, Span | None], ...] = ()
+    comments: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def declaration(file: File, written: Statement, report: Report) -> SourceDeclaration | ViewDeclaration:
@@ -288,23 +288,23 @@ def _fields(properties: Options, columns: Mapping[str, Type], report: Report) ->
     """The properties, with the declared case of column names in those that name a column's field."""
     declared = {name.lower(): name for name in columns}
     fields: Options = {}
-    for key, (field, place) in properties.items():
+    for key, (in_json, place) in properties.items():
         if not key.startswith(OF_FIELD):
             continue
         column = key.removeprefix(OF_FIELD)
         if (name := declared.get(column.lower())) is None:
             report(Wrong(place, f"{key}: there is no column {column}", suggestion(column, columns)))
-        elif not field:
+        elif not in_json:
             report(Wrong(place, f"{key} is empty", f"Write the name of the field in JSON: '{key}' = '{column}'."))
         else:
-            fields[f"{OF_FIELD}{name}"] = field, place
+            fields[f"{OF_FIELD}{name}"] = in_json, place
     comes_from: dict[str, str] = {}
     for name in columns:
-        field, place = fields.get(f"{OF_FIELD}{name}", (name, None))
-        if (other := comes_from.setdefault(field, name)) != name:
+        in_json, place = fields.get(f"{OF_FIELD}{name}", (name, None))
+        if (other := comes_from.setdefault(in_json, name)) != name:
             place = place or fields[f"{OF_FIELD}{other}"][1]
             way_out = f"Leave one out. A view may show {other} under two names."
-            report(Wrong(place, f"columns {other} and {name} come from one field, {field}", way_out))
+            report(Wrong(place, f"columns {other} and {name} come from one field, {in_json}", way_out))
     return {key: value for key, value in properties.items() if not key.startswith(OF_FIELD)} | fields
 
 

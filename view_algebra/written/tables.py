@@ -243,7 +243,6 @@ def as_view(table: SourceDeclaration, passing: Mapping[str, str] = MappingProxyT
         name=table.name,
         file=table.file,
         place=table.place,
-        columns=(),
         comments=table.comments,
         comment=table.comment,
         properties={"index": table.properties["index"]} if "index" in table.properties else {},
