@@ -107,11 +107,9 @@ def _alias(window: exp.Window) -> str:
 
 def _from(block: exp.Select) -> str:
     """The clauses from FROM to WHERE of a block, as Spark SQL."""
-    read = exp.Select(expressions=[exp.Star()])
-    for clause in ("from_", "joins", "laterals", "where"):
-        part = block.args.get(clause)
-        read.set(clause, [node.copy() for node in part] if isinstance(part, list) else part and part.copy())
-    return readable(read).removeprefix("SELECT * ")
+    clauses = block.copy().args
+    read = {clause: clauses.get(clause) for clause in ("from_", "joins", "laterals", "where")}
+    return readable(exp.Select(expressions=[exp.Star()], **read)).removeprefix("SELECT * ")
 
 
 def _ctes(block: exp.Select) -> str:

@@ -27,9 +27,9 @@ def _write_windows_out(block: exp.Select) -> None:
         meant = _named(_named(window, named), named)
         if meant is not None and not meant.args.get("alias") and meant is not window and window.parent_select is block:
             window.set("alias", None)
+            clauses = meant.copy().args
             for clause in _OF_A_WINDOW:
-                part = meant.args.get(clause)
-                window.set(clause, [key.copy() for key in part] if isinstance(part, list) else part and part.copy())
+                window.set(clause, clauses.get(clause))
 
 
 def _named(window: exp.Expr | None, named: Mapping[str, exp.Expr]) -> exp.Expr | None:
