@@ -30,13 +30,12 @@ def variable(name: exp.Expr) -> exp.Identifier | None:
     >>> [(name.name, found and found.name) for name in looked_up(body) if (found := variable(name)) or name.name == "y"]
     [('x', 'X'), ('y', None)]
     """
-    around = name.parent
+    around = name.find_ancestor(exp.Lambda)
     while around is not None:
-        if isinstance(around, exp.Lambda):
-            for parameter in around.expressions:
-                if parameter.name.lower() == name.name.lower():
-                    return parameter if isinstance(parameter, exp.Identifier) else None
-        around = around.parent
+        for parameter in around.expressions:
+            if parameter.name.lower() == name.name.lower():
+                return parameter if isinstance(parameter, exp.Identifier) else None
+        around = around.find_ancestor(exp.Lambda)
     return None
 
 
