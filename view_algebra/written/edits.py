@@ -8,7 +8,8 @@ for both sides which times become NULL. `lamina check` cannot find a mistake in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -147,6 +148,14 @@ class Edits:
         copy: T = node.copy()
         self.adopt(copy, node)
         return copy
+
+    @contextmanager
+    def copies(self, *nodes: exp.Expr) -> Iterator[list[exp.Expr]]:
+        """Copies of nodes, to be read in another place. The nodes adopt the edits that their copies get there."""
+        copies = [self.copy(node) for node in nodes]
+        yield copies
+        for node, copy in zip(nodes, copies, strict=True):
+            self.adopt(node, copy)
 
     def adopt(self, node: exp.Expr, copy: exp.Expr) -> None:
         """Gives a node the edits of its copy, which was read in another place."""

@@ -258,10 +258,8 @@ def within_group(node: exp.WithinGroup, scope: Scope, when: Expr | None = None) 
         way_out = "It goes with percentile_cont, percentile_disc, mode and listagg."
         raise Wrong(place, f"{call_.name.lower()}() does not take WITHIN GROUP", way_out)
     value, name = keys[0].this, row.name
-    operands = [scope.edits.copy(part) for part in (value, *nodes)]
-    result = replace(aggregate(name, exp.Anonymous(this=name, expressions=operands), scope, when), place=place)
-    for part, copy in zip((value, *nodes), operands, strict=True):
-        scope.edits.adopt(part, copy)
+    with scope.edits.copies(value, *nodes) as operands:
+        result = replace(aggregate(name, exp.Anonymous(this=name, expressions=operands), scope, when), place=place)
     if keys[0].args.get("desc"):
         if row.syntax.from_the_top:
             raise Wrong(place, f"{name}() does not take a descending order", row.syntax.from_the_top)

@@ -50,11 +50,8 @@ def like(node: exp.Like | exp.ILike, scope: Scope) -> Expr:
 
 def _like_this(node: exp.Like | exp.ILike, pattern: exp.Expr, scope: Scope) -> Expr:
     """LIKE with one of several patterns."""
-    alone = type(node)(this=scope.edits.copy(node.this), expression=scope.edits.copy(pattern))
-    value = like(alone, scope)
-    scope.edits.adopt(node.this, alone.this)
-    scope.edits.adopt(pattern, alone.expression)
-    return value
+    with scope.edits.copies(node.this, pattern) as (text, alone):
+        return like(type(node)(this=text, expression=alone), scope)
 
 
 def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
@@ -67,10 +64,8 @@ def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
     if re.sub(rf"{quoted}[%_{quoted}]", "", escaped).count(sign):
         raise Wrong(span(node), f"{sign} comes before what needs no escape", f"Put it before %, _ or {sign}.")
     pattern = re.sub(rf"{quoted}([%_{quoted}])", lambda m: f"\\{m[1]}" if m[1] in "%_\\" else m[1], plain)
-    text = scope.edits.copy(like.this)
-    value = resolved(type(like)(this=text, expression=exp.Literal.string(pattern), **_negated(like)), scope)
-    scope.edits.adopt(like.this, text)
-    return value
+    with scope.edits.copies(like.this) as (text,):
+        return resolved(type(like)(this=text, expression=exp.Literal.string(pattern), **_negated(like)), scope)
 
 
 def _joined(word: str, conditions: Sequence[Expr], place: Place) -> Expr:

@@ -247,10 +247,8 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if name in ("date_part", "datepart"):
         if len(nodes) != 2 or not isinstance(nodes[0], exp.Literal):
             raise Wrong(place, f"{name}() takes only a literal field", f"Write {name}('year', ts).")
-        time = scope.edits.copy(nodes[1])
-        field = _extract(exp.Extract(this=exp.Var(this=nodes[0].name), expression=time), scope, place)
-        scope.edits.adopt(nodes[1], time)
-        return field
+        with scope.edits.copies(nodes[1]) as (time,):
+            return _extract(exp.Extract(this=exp.Var(this=nodes[0].name), expression=time), scope, place)
     if name in TIMED and len(nodes) == 3 and isinstance(nodes[0], exp.Column):
         return sugar.timed(name, nodes[0].name, [expression(a, scope) for a in nodes[1:]], place)
     if name in TIMED and len(nodes) == 3 and isinstance(nodes[0], exp.Literal):
