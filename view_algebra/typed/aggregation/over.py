@@ -182,31 +182,32 @@ def _frame(node: exp.Window, order: Sequence[Order]) -> str:
     spec = node.args.get("spec")
     if spec is None:
         return ""
-    kind = str(spec.args.get("kind") or "ROWS").upper()
+    kind, place = str(spec.args.get("kind") or "ROWS").upper(), span(spec) or span(node)
     if kind not in ("ROWS", "RANGE"):
-        raise Wrong(span(spec) or span(node), f"a frame of {kind} is not served", "Use ROWS, or a RANGE.")
+        raise Wrong(place, f"a frame of {kind} is not served", "Use ROWS, or a RANGE.")
     bounds = []
     if len({unit.name.lower().rstrip("s") for unit in spec.find_all(exp.Var)}) > 1:  # Spark refuses two units
-        raise Wrong(span(spec) or span(node), "the bounds of RANGE have two units", "Write both in the smaller one.")
+        raise Wrong(place, "the bounds of RANGE have two units", "Write both in the smaller one.")
     for side in ("start", "end"):
-        value, direction = spec.args.get(side), spec.args.get(f"{side}_side") or ""
-        if value is None:
+        value = spec.args.get(side)
+        number = value.name if isinstance(value, exp.Literal) and value.name.isdigit() else None
+        if value is None or (kind == "ROWS" and number is not None and int(number) == 0):
             bounds.append("CURRENT ROW")
-        elif isinstance(value, str):
-            bounds.append(f"{value} {direction}".strip().upper())
-        elif isinstance(value, exp.Literal) and value.name.isdigit() and kind == "ROWS":
-            bounds.append(f"{value.name} {direction}".strip().upper() if int(value.name) else "CURRENT ROW")
+            continue
+        if isinstance(value, str):
+            distance = value
         elif isinstance(value, exp.Interval) and kind == "RANGE":
-            bounds.append(f"{_reach(interval(value), order, span(node))} {direction}".strip().upper())
-        elif isinstance(value, exp.Literal) and value.name.isdigit():
-            bounds.append(f"{_span_of_numbers(value.name, order, span(node))} {direction}".strip().upper())
+            distance = _reach(interval(value), order, span(node))
+        elif number is not None:
+            distance = number if kind == "ROWS" else _span_of_numbers(number, order, span(node))
         else:
             way_out = "Use whole numbers, or RANGE with an INTERVAL."
-            raise Wrong(span(spec) or span(node), f"the bounds of {kind} must be literals", way_out)
-    refuse_bounds(spec, kind, span(spec) or span(node), ordered=bool(order))
+            raise Wrong(place, f"the bounds of {kind} must be literals", way_out)
+        bounds.append(f"{distance} {spec.args.get(f'{side}_side') or ''}".strip().upper())
+    refuse_bounds(spec, kind, place, ordered=bool(order))
     first, last = (_distance(bound) for bound in bounds)
     if first > last or first == math.inf or last == -math.inf:
-        raise Wrong(span(spec) or span(node), "a frame cannot end before it begins", "Write its first row first.")
+        raise Wrong(place, "a frame cannot end before it begins", "Write its first row first.")
     return f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"
 
 
