@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal as Choice
 from typing import cast as static_cast
@@ -52,7 +52,7 @@ from view_algebra.typed.relations.constants import elements, join_of, table
 from view_algebra.typed.relations.generators import generated, makes_rows, with_generator
 from view_algebra.typed.relations.subqueries import JOINS, semi_join
 from view_algebra.typed.relations.using import common_columns, using_condition
-from view_algebra.typed.scopes import Outside, Scope, resolved
+from view_algebra.typed.scopes import Columns, Outside, Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.written.dialect import parsed
 from view_algebra.written.pivots import pivoted, refuse_counts
@@ -333,9 +333,7 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope
     if using:
         on, scope = using_condition(kind, using, replace(scope, relations=before), right_alias(right), scope)
     elif join.args.get("on") is not None:
-        on = condition(resolved(join.args["on"], scope), "ON")
-        refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
-        refuse_in_join(on, before)
+        on = _on(join.args["on"], before, scope)
     elif kind in ("LEFT", "RIGHT", "FULL") and not natural:
         on = TRUE
     if kind == "INNER" and isinstance(on, Constant) and on.value == "true":
@@ -344,6 +342,14 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> tuple[Relation, Scope
         kind = "CROSS" if on is None else "INNER"
     kind_ = static_cast(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
     return join_of(Joined(left, right, kind_, on, span(join))), scope
+
+
+def _on(node: exp.Expr, before: Mapping[str, Columns], scope: Scope) -> Expr:
+    """The condition of a join. `before`: the relations of its left side."""
+    on = condition(resolved(node, scope), "ON")
+    refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
+    refuse_in_join(on, before)
+    return on
 
 
 _INSTEAD = {"OUTER": "Write LEFT, RIGHT or FULL JOIN.", "STRAIGHT_JOIN": "Write JOIN."}
@@ -362,9 +368,7 @@ def _as_of(
         raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF takes a time, not {at.type}", A_TIME)
     right, scope = _named(versions, scope)
     both_hold = exp.and_(scope.edits.copy(join.args["on"]), holds, copy=False)
-    on = condition(resolved(both_hold, scope), "ON")
-    refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
-    refuse_in_join(on, before)
+    on = _on(both_hold, before, scope)
     scope.edits.put(join.this, versions)
     scope.edits.put(join.args["on"], both_hold)
     alias = right_alias(right)
