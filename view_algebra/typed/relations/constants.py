@@ -77,13 +77,14 @@ def _meeting(column: Sequence[Expr], place: Place) -> Type:
 
 def elements(array: Expr, place: Place) -> list[Expr]:
     """The elements of `array(1, 2)` or `sequence(0, 23)`. Raises Wrong unless they are literals."""
-    if isinstance(array, Call) and array.function == "array" and all(isinstance(e, Constant) for e in array.arguments):
-        return [*array.arguments]
-    bounds = [computed_literal(argument) for argument in array.arguments] if isinstance(array, Call) else []
+    name, arguments = (array.function, array.arguments) if isinstance(array, Call) else ("", ())
+    if name == "array" and all(isinstance(e, Constant) for e in arguments):
+        return [*arguments]
+    bounds = [computed_literal(argument) for argument in arguments]
     numbers = [
         int(bound.value) for bound in bounds if isinstance(bound, Constant) and bound.type == INT and bound.value
     ]
-    if isinstance(array, Call) and array.function == "sequence" and len(numbers) == len(bounds):
+    if name == "sequence" and len(numbers) == len(bounds):
         first, last, *steps = numbers
         step = steps[0] if steps else 1 if last >= first else -1
         if 0 <= (last - first) // step < MOST_ELEMENTS:
@@ -91,11 +92,7 @@ def elements(array: Expr, place: Place) -> list[Expr]:
     way_out = (
         "Write VALUES (1), (2). To explode an array of each row, write CROSS JOIN LATERAL explode(tags) AS t(tag)."
     )
-    if (
-        isinstance(array, Call)
-        and array.function == "sequence"
-        and any(bound.type.name in CALENDAR for bound in bounds)
-    ):
+    if name == "sequence" and any(bound.type.name in CALENDAR for bound in bounds):
         way_out = (
             "Write two literals as its ends, such as DATE '2024-01-01' and DATE '2034-12-31', and filter the rows of"
             " the view: WHERE day <= current_date(). Or take the ends from groups: SELECT min(day), max(day)."

@@ -231,13 +231,10 @@ def is_never_null(value: Expr, where: Expr | None, relation: Relation | None) ->
             return inner.type.integral and value.type.numeric and is_never_null(inner, where, relation)
         case Field(path=(name,), relation=alias) if isinstance(relation, Nested) and relation.alias == alias:
             below = relation.query
-            columns = below.outputs if isinstance(below, Select) else ()
-            named = [column.expression for column in columns if column.name == name]
-            return (
-                isinstance(below, Select)
-                and all(is_never_null(e, below.where, below.relation) for e in named)
-                and bool(named)
-            )
+            if not isinstance(below, Select):
+                return False
+            named = [column.expression for column in below.outputs if column.name == name]
+            return bool(named) and all(is_never_null(e, below.where, below.relation) for e in named)
     return False
 
 
