@@ -396,8 +396,7 @@ class ColumnDecoding:
             f" WHEN 'base64' THEN concat(CAST({whole} AS STRING), 'E', CAST(-f.scale AS STRING)) END"
         )
         valued = _step("v wrong told", value=value)
-        why = "CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END"
-        return typed, field_, written, read, extended, valued, f"named_struct('value', f.value, 'why', {why})"
+        return typed, field_, written, read, extended, valued, _VALUE_OR_WRONG
 
     def _written(self) -> str:
         """Spark SQL of a decimal's form: number, text or base64, or NULL if it is uncertain."""
@@ -432,8 +431,7 @@ class ColumnDecoding:
         as_text = "NULL" if stated is None else read
         decoded = f"CASE f.schema.type WHEN 'bytes' THEN {base64} WHEN 'string' THEN {as_text} ELSE {read} END"
         valued = _step("v wrong told", value=f"CASE WHEN f.told = 'STRING' THEN {decoded} END")
-        why = "CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END"
-        return typed, valued, f"named_struct('value', f.value, 'why', {why})"
+        return typed, valued, _VALUE_OR_WRONG
 
 
 def _step(kept: str, **computed: str) -> str:
@@ -486,6 +484,12 @@ _INFINITE_NUMBER = f"""CASE
         ELSE false
       END"""
 """True if Debezium writes the number for Postgres' infinity."""
+
+_VALUE_OR_WRONG = (
+    "named_struct('value', f.value,"
+    " 'why', CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END)"
+)
+"""The last step for decimals and bytes: the value, or the reason that there is none."""
 
 _BASE64 = "'base64'"
 
