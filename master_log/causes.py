@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 def interrupted_at_once(compute: Callable[[], T]) -> T:
-    """Calls Spark and returns its value. Raises KeyboardInterrupt for Ctrl-C, even if Spark reports a cancelled job."""
+    """Calls Spark and returns its value. Raises KeyboardInterrupt for Ctrl-C, even if Spark reports an error for it."""
     try:
         return compute()
-    except SPARK_ERRORS as error:
+    except (PySparkException, Py4JError) as error:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, KeyboardInterrupt):
             cause = cause.__context__

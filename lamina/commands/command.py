@@ -16,10 +16,10 @@ import click
 from lamina import __version__
 from lamina.configuration.setting_texts import catalog_folder
 from lamina.configuration.settings import Settings
-from lamina.interrupts import end_interrupted
+from lamina.interrupts import end_interrupted, follows_interrupt
 from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import Output, log_to_stderr
-from view_algebra.errors import Blocked, LaminaError, Unknown
+from view_algebra.errors import Blocked, Unknown
 
 if TYPE_CHECKING:
     from lamina.operations.deployment import Deployment
@@ -58,19 +58,16 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
             log_to_stderr(output.err)
             try:
                 function(output, **options)
-            except LaminaError as error:
-                output.error(error)
-                sys.exit(DIFFERENT if isinstance(error, Blocked) else 1)
             except Different:
                 sys.exit(DIFFERENT)
             except BrokenPipeError:
                 end_unread()
-            except KeyboardInterrupt:
-                output.tell("\ninterrupted")
-                end_interrupted()
-            except Exception as error:  # noqa: BLE001 (a bug is raised again)
+            except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (a bug is raised again)
+                if isinstance(error, KeyboardInterrupt) or follows_interrupt(error):
+                    output.tell("\ninterrupted")
+                    end_interrupted()
                 output.error(as_lamina_error(error))
-                sys.exit(1)
+                sys.exit(DIFFERENT if isinstance(error, Blocked) else 1)
 
         with_json = click.option("--json", "as_json", is_flag=True, help="Results as JSON, one object per line.")
         return parent.command(name or function.__name__.replace("_", "-"))(with_json(call))

@@ -150,26 +150,37 @@ def test_ctrl_c_is_not_lost_if_it_arrives_while_python_cannot_raise() -> None:
     assert "Exception ignored" not in ran.stderr
 
 
-INTERRUPTED_INSIDE_EXEC = """
+COMMAND = """
 import sys
 from lamina.cli import main
 from lamina.commands.command import command
+from view_algebra.errors import LaminaError
 
-@command()
-def defines(output) -> None:
+def in_text():  # Python runs text for each dataclass, and remembers an interrupt in it until it has run another text
     exec("raise KeyboardInterrupt")
 
-sys.argv[1:] = ["defines"]
+def with_an_error():
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise LaminaError("Spark failed", evidence="Job 7 cancelled", way_out="Repeat the command.")
+
+@command()
+def interrupted(output):
+    globals()[moment]()
+
+moment = sys.argv[1]
+sys.argv[1:] = ["interrupted"]
 main()
 """
 
 
-def test_ctrl_c_ends_with_its_code_even_while_a_dataclass_is_defined(tmp_path: Path) -> None:
-    """Python runs text for each dataclass, and remembers an interrupt in it until it has run another text."""
-    (tmp_path / "program.py").write_text(INTERRUPTED_INSIDE_EXEC)
+@pytest.mark.parametrize("moment", ["in_text", "with_an_error"])
+def test_ctrl_c_ends_with_its_code_wherever_python_raises_it(tmp_path: Path, moment: str) -> None:
+    (tmp_path / "program.py").write_text(COMMAND)
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"}
     ran = subprocess.run(
-        [sys.executable, "-m", "program"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "program", moment], env=environment, capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (130, "\ninterrupted\n")
 
