@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from view_algebra.engines.postgres.aggregate_texts import (
     aggregate,
@@ -17,27 +16,7 @@ from view_algebra.engines.postgres.aggregate_texts import (
     of_counted_values,
     window_function,
 )
-from view_algebra.engines.postgres.value_texts import (
-    OF_ELEMENTS,
-    arithmetic,
-    average,
-    bitwise,
-    counted,
-    from_entries,
-    from_texts,
-    inside,
-    member,
-    months_apart,
-    nested,
-    over_elements,
-    shares,
-    shifted,
-    structured,
-    wide_sum,
-    window_as_json,
-    window_end,
-    window_start,
-)
+from view_algebra.engines.postgres.value_texts import FORMS_OF_VALUES, inside, member
 from view_algebra.engines.postgres.writer import (
     AND,
     ATOM,
@@ -56,7 +35,7 @@ from view_algebra.engines.postgres.writer import (
     is_column,
     typed_text,
 )
-from view_algebra.language.above import ARITHMETIC, CAST_CALLS, COMPARISONS, cast_template, is_left_out
+from view_algebra.language.above import CAST_CALLS, COMPARISONS, cast_template, is_left_out
 from view_algebra.language.expressions import (
     NOW,
     VARIABLE,
@@ -72,10 +51,8 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
-from view_algebra.language.lengths import COUNTED
 from view_algebra.language.limits import ESCAPES_NOTHING, leaves_calendar
 from view_algebra.language.literals import pattern
-from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import postgres_name, words
 from view_algebra.language.regexes import decides, finds, replacement
@@ -283,6 +260,7 @@ def _endless(call: Call, writer: Writer) -> tuple[str, int]:
 
 
 FORMS: dict[str, Callable[[Call, Writer], tuple[str, int]]] = {
+    **FORMS_OF_VALUES,
     **dict.fromkeys(("and", "or"), _logical),
     "not": _not,
     **dict.fromkeys(("is null", "is not null"), _is_null),
@@ -290,27 +268,11 @@ FORMS: dict[str, Callable[[Call, Writer], tuple[str, int]]] = {
     "in": _in,
     "like": _like,
     **dict.fromkeys(CAST_CALLS, _cast),
-    **dict.fromkeys(ARITHMETIC, arithmetic),
-    "average": average,
-    "wide sum": wide_sum,
-    **dict.fromkeys(("+ interval", "- interval"), shifted),
-    "timestampdiff": months_apart,
-    COUNTED: counted,
     BOUNDED: _bounded_sequence,
     "finite": lambda call, writer: (f"spark.shown({writer.text(call.arguments[0])})", ATOM),
     "endless": _endless,
     NOW: lambda _, __: ("now()", ATOM),
-    "window_start": window_start,
-    "window_end": window_end,
-    "window": window_as_json,
-    **dict.fromkeys((".", "[]"), nested),
-    **dict.fromkeys(("named_struct", "map"), structured),
-    **dict.fromkeys(OF_ELEMENTS, over_elements),
-    "shares": shares,
-    "map_from_entries": from_entries,
-    "from_texts": from_texts,
     "row": lambda call, writer: (f"({', '.join(typed_text(a, writer) for a in call.arguments)})", ATOM),
-    **{sign: partial(bitwise, "#" if sign == "^" else sign) for sign in BITWISE},
     "~": lambda call, writer: (f"(~{writer.text(call.arguments[0], ATOM)})", ATOM),
 }
 """Calls that the table of functions does not have."""

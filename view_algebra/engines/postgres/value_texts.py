@@ -5,10 +5,14 @@ Arithmetic wraps, or returns NULL or Infinity, as Spark's does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from view_algebra.engines.postgres.writer import ADD, ATOM, CAST, MULTIPLY, OTHER, Writer, bare_value, constant
+from view_algebra.language.above import ARITHMETIC
 from view_algebra.language.expressions import Call, Constant, Expr, Field, literal_text, whole_number
+from view_algebra.language.lengths import COUNTED
+from view_algebra.language.operators import BITWISE
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.times import MONTHS
 from view_algebra.language.types import (
@@ -343,3 +347,24 @@ def from_json(value: str, kind: Type) -> str:
     if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         return f"ltrim{text[:-1]}, '+')::{kind.postgres}"  # before a year of five digits
     return f"{text} {COLLATED}" if kind == STRING else f"{text}::{kind.postgres}"
+
+
+FORMS_OF_VALUES: dict[str, Callable[[Call, Writer], tuple[str, int]]] = {
+    **dict.fromkeys(ARITHMETIC, arithmetic),
+    "average": average,
+    "wide sum": wide_sum,
+    **{sign: partial(bitwise, "#" if sign == "^" else sign) for sign in BITWISE},
+    **dict.fromkeys(("+ interval", "- interval"), shifted),
+    "timestampdiff": months_apart,
+    COUNTED: counted,
+    "window_start": window_start,
+    "window_end": window_end,
+    "window": window_as_json,
+    **dict.fromkeys((".", "[]"), nested),
+    **dict.fromkeys(("named_struct", "map"), structured),
+    **dict.fromkeys(OF_ELEMENTS, over_elements),
+    "shares": shares,
+    "map_from_entries": from_entries,
+    "from_texts": from_texts,
+}
+"""The calls that this module writes."""
