@@ -246,18 +246,15 @@ class _Columns:
 def _columns(schema: exp.Schema, report: Report) -> _Columns:
     """The columns in a declaration. Reports items that are not columns or keys."""
     columns: dict[str, Type] = {}
-    unique: tuple[str, ...] = ()
-    primary: tuple[str, ...] = ()
-    constraint: Span | None = None
+    keys: dict[str, tuple[str, ...]] = {"UNIQUE": (), "PRIMARY KEY": ()}
+    place: Span | None = None
     for item in schema.expressions:
-        keys = _constraint(item)
-        if keys is not None:
-            kind, names = keys
-            constraint = span(item)
-            if primary if kind == "primary" else unique:
-                word = "PRIMARY KEY" if kind == "primary" else "UNIQUE"
-                report(Wrong(constraint, f"the source has a second {word}", f"Write one: {word} (a, b)."))
-            unique, primary = (names, primary) if kind == "unique" else (unique, names)
+        constraint = _constraint(item)
+        if constraint is not None:
+            (word, names), place = constraint, span(item)
+            if keys[word]:
+                report(Wrong(place, f"the source has a second {word}", f"Write one: {word} (a, b)."))
+            keys[word] = names
         if isinstance(item, exp.ColumnDef):
             try:
                 _column(item, columns, _names(schema))
@@ -266,21 +263,21 @@ def _columns(schema: exp.Schema, report: Report) -> _Columns:
         elif isinstance(item, exp.Identifier):
             way_out = f"Write {item.name} STRING, or the type that it has."
             report(Wrong(span(item), f"column {item.name} has no type", way_out))
-        elif keys is None:
+        elif constraint is None:
             way_out = "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
             report(Wrong(span(item), f"the columns cannot contain {item.key.upper()}", way_out))
     if not schema.expressions:
         report(Wrong(span(schema), "the source has no columns", "Declare the fields that views use."))
     declared = {name.lower(): name for name in columns}
-    for key in (*unique, *primary):
+    for key in (*keys["UNIQUE"], *keys["PRIMARY KEY"]):
         if key.lower() not in declared:
             way_out = suggestion(key, columns)
             if key.lower() == "kafka_key":
                 way_out = (
                     "Declare a column for Kafka's key: id STRING PRIMARY KEY, and OPTIONS (…, key_format 'string')."
                 )
-            report(Wrong(constraint, f"there is no column {key}", way_out))
-    unique, primary = (tuple(declared.get(key.lower(), key) for key in names) for names in (unique, primary))
+            report(Wrong(place, f"there is no column {key}", way_out))
+    unique, primary = (tuple(declared.get(key.lower(), key) for key in names) for names in keys.values())
     return _Columns(columns, _comments(schema.expressions), unique, primary)
 
 
@@ -311,14 +308,14 @@ def _fields(properties: Options, columns: Mapping[str, Type], report: Report) ->
 def _constraint(item: exp.Expr) -> tuple[str, tuple[str, ...]] | None:
     """UNIQUE or PRIMARY KEY, of the source or of one column, with the names in it."""
     if isinstance(item, exp.PrimaryKey):
-        return "primary", tuple(e.name for e in item.expressions)
+        return "PRIMARY KEY", tuple(e.name for e in item.expressions)
     if isinstance(item, exp.UniqueColumnConstraint):
-        return "unique", tuple(e.name for e in item.this.expressions)
+        return "UNIQUE", tuple(e.name for e in item.this.expressions)
     for kind in [c.kind for c in item.args.get("constraints") or []] if isinstance(item, exp.ColumnDef) else []:
         if isinstance(kind, exp.UniqueColumnConstraint):
-            return "unique", (item.name,)
+            return "UNIQUE", (item.name,)
         if isinstance(kind, exp.PrimaryKeyColumnConstraint):
-            return "primary", (item.name,)
+            return "PRIMARY KEY", (item.name,)
     return None
 
 
