@@ -23,7 +23,6 @@ from view_algebra.language.expressions import (
     Exploded,
     Expr,
     Field,
-    Generator,
     Hopped,
     Joined,
     Nested,
@@ -145,7 +144,8 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
         case Stream():
             return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in RECORD_KEYS)})
         case Exploded():
-            numbered = [g for g in relation.generators if g.positions or _gives_different(g, relation.relation)]
+            differ = [g for g in relation.generators if not g.fields and _differ(g.argument, relation.relation)]
+            numbered = [g for g in relation.generators if g.positions or g in differ]
             positions = [Field(g.alias, g.columns[0][:1], g.columns[0][1]) for g in numbered]
             below = relation_keys(relation.relation, views) if len(positions) == len(relation.generators) else ()
             return frozenset(key | set(positions) for key in below)
@@ -177,10 +177,6 @@ def _keys_of_versions(query: Query, views: Mapping[str, Keys]) -> Keys:
     return views.get(tables.pop(), frozenset()) if len(tables) == 1 else frozenset()
 
 
-def _gives_different(generator: Generator, relation: Relation) -> bool:
-    return not generator.fields and _differ(generator.argument, relation)
-
-
 def _differ(array: Expr, relation: Relation) -> bool:
     """True if no two elements of the array can be equal."""
     if isinstance(array, Field) and isinstance(relation, Nested) and isinstance(below := relation.query, Select):
@@ -193,10 +189,8 @@ _OF_DIFFERENT = ("sequence", "array_distinct", "array_union", "array_intersect",
 """Functions whose result has no two equal elements."""
 
 
-def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> RowKeys:
-    return frozenset(
-        frozenset(Field(alias, (name,), kind) for name in key if isinstance(kind := types[name], Type)) for key in keys
-    )
+def _named(keys: Keys, alias: str, types: Mapping[str, Type]) -> RowKeys:
+    return frozenset(frozenset(Field(alias, (name,), types[name]) for name in key) for key in keys)
 
 
 def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
