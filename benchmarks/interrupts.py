@@ -1,0 +1,92 @@
+"""Ctrl-C at random moments of a command: how many commands did not end as promised, and the longest that one took.
+
+A command promises to end soon after Ctrl-C with exit code 130 and `interrupted` as its last line. One that was done
+before the signal ends with 0.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from time import perf_counter, sleep
+
+import click
+
+from benchmarks.figures import Figure, benchmark
+from benchmarks.running import REPOSITORY, deployment, environment_for, speed_layer
+from lamina.authoring.catalog_files import catalog_files
+from lamina.interrupts import INTERRUPTED
+from lamina.operations import applying
+from lamina.terminal.render import Output
+
+WEB_ACCESS = REPOSITORY / "examples" / "web_access"
+
+PYTHON_STARTS = 0.1
+"""Seconds within which a signal may still reach Python before it reaches Lamina."""
+
+QUICKLY, FOR_EVER = 10.0, 60.0
+"""Seconds from Ctrl-C to the end, and those after which a command is killed."""
+
+
+@click.command()
+@click.option("--turns", default=20, show_default=True, help="Interrupts of each command.")
+@click.option("--within", default=12.0, show_default=True, help="Seconds of a command in which Ctrl-C may arrive.")
+@click.option("--seed", default=1, show_default=True)
+@click.argument("commands", nargs=-1)
+@benchmark
+def main(output: Output, turns: int, within: float, seed: int, commands: Sequence[str]) -> list[Figure]:
+    """Interrupts commands (by default rebuild and check) over a deployment of examples/web_access."""
+    dice, figures = random.Random(seed), []
+    with deployment(output) as opened:
+        applying.apply(opened, catalog_files(WEB_ACCESS))
+        variables = environment_for(opened)
+        with speed_layer(opened):
+            data = str(WEB_ACCESS / "data" / "web_access.jsonl.gz")
+            _lamina("ingest", "requests", data, "--wait", environment=variables).communicate()
+            for name in commands or ("rebuild", "check"):
+                ends = [
+                    _interrupted(name, dice.uniform(PYTHON_STARTS, within), variables, output) for _ in range(turns)
+                ]
+                wrong = sum(not as_promised for as_promised, _ in ends)
+                figures.append(Figure(f"{name}: not as promised", wrong, f"of {turns}", at_most=0))
+                figures.append(Figure(f"{name}: longest end", max(took for _, took in ends), "s", at_most=QUICKLY))
+    return figures
+
+
+def _interrupted(name: str, after: float, variables: Mapping[str, str], output: Output) -> tuple[bool, float]:
+    """Interrupts a command after some seconds. Returns True if it ended as promised, and the seconds that it took."""
+    process = _lamina(name, environment=variables)
+    sleep(after)
+    began = perf_counter()
+    process.send_signal(signal.SIGINT)
+    try:
+        _, stderr = process.communicate(timeout=FOR_EVER)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, stderr = process.communicate()
+    took = perf_counter() - began
+    interrupted = process.returncode == INTERRUPTED and stderr.strip().splitlines()[-1:] == ["interrupted"]
+    as_promised = interrupted or process.returncode == os.EX_OK
+    output.tell(f"{name}: Ctrl-C after {after:.2f} s, ended with {process.returncode} within {took:.1f} s")
+    if not as_promised:
+        output.tell(stderr)
+    return as_promised, took
+
+
+def _lamina(*words: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "lamina", *words],
+        cwd=REPOSITORY,
+        env=dict(environment),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
