@@ -63,16 +63,7 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
     if "schema" in options:
         only = Schema(KIND, options["schema"])
         return lambda value, header: _schema_decoder(only)(value)
-
-    def framed(value: bytes, header: bytes | None) -> str:
-        id, _, datum = frames.unframed(value, header)
-        schema = frames.find_schema(id, schemas, KIND)
-        try:
-            return _schema_decoder(schema)(datum)
-        except NoText as reason:
-            raise NoText(f"{reason} (schema {id})") from None
-
-    return framed
+    return frames.decoder(KIND, schemas, lambda schema, _, datum: _schema_decoder(schema)(datum))
 
 
 @lru_cache(maxsize=1_000)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from view_algebra.compiled import ASK_AGAIN
-from view_algebra.formats.interface import NoText, Schema, Schemas
+from view_algebra.formats.interface import Decoder, NoText, Schema, Schemas
 
 HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
 """The headers with the schema ids of a record's value and key."""
@@ -58,6 +58,23 @@ def unframed(value: bytes, header: bytes | None) -> tuple[str, bytes, bytes]:
     id, behind = frame[1:length], frame[length:]
     name = str(int.from_bytes(id, "big")) if frame[0] == _ID else str(uuid.UUID(bytes=id))
     return name, behind, behind if header is None else value
+
+
+def decoder(kind: str, schemas: Schemas, decode: Callable[[Schema, bytes, bytes], str]) -> Decoder:
+    """Returns the decoder of framed values of a kind.
+
+    decode: decodes a value by its schema, from the bytes after the id in the frame, and the value without a frame
+    """
+
+    def framed(value: bytes, header: bytes | None) -> str:
+        id, behind, datum = unframed(value, header)
+        schema = find_schema(id, schemas, kind)
+        try:
+            return decode(schema, behind, datum)
+        except NoText as reason:
+            raise NoText(f"{reason} (schema {id})") from None
+
+    return framed
 
 
 def _instead(frame: bytes, length: int) -> str:

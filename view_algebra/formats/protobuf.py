@@ -278,16 +278,11 @@ def decoder(options: Mapping[str, str], schemas: Schemas) -> Decoder:
         only, message = Schema(KIND, options["schema"]), options.get("message")
         return lambda value, header: _message_decoder(only, message)(value)
 
-    def framed(value: bytes, header: bytes | None) -> str:
-        id, behind, _ = frames.unframed(value, header)
-        schema = frames.find_schema(id, schemas, KIND)
-        try:
-            indexes, datum = unindexed(behind)
-            return _message_decoder(schema, indexes)(datum if header is None else value)
-        except NoText as reason:
-            raise NoText(f"{reason} (schema {id})") from None
+    def decode(schema: Schema, behind: bytes, datum: bytes) -> str:
+        indexes, rest = unindexed(behind)
+        return _message_decoder(schema, indexes)(rest if behind is datum else datum)  # a header may hold the indexes
 
-    return framed
+    return frames.decoder(KIND, schemas, decode)
 
 
 def unindexed(value: bytes) -> tuple[tuple[int, ...], bytes]:
