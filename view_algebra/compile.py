@@ -183,7 +183,7 @@ def recompiled(source: Source) -> Source | None:
 
 
 def _source(d: SourceDeclaration) -> Source:
-    by = Decoding.declared(d, _read_directly(d))
+    by = Decoding.declared(d.format, d.key_format, d.properties, _read_directly(d))
     told_apart = [(name, kind) for name, kind in d.columns if name in d.unique and d.kind == "stream"]
     record = Record(
         key=PrimaryKey(d.unique, d.key_format) if d.kind == "table" else None,

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal
 
 from view_algebra.compiled import ASK_AGAIN, Source
 from view_algebra.formats import avro, avro_columns, protobuf, without_schema
@@ -72,19 +72,6 @@ _COMMENT = "-- decoded by "
 """Prefix of the first line of a text that reads decoded records. The decoding follows as JSON."""
 
 
-class HasFormats(Protocol):
-    """A declared source with the formats of its records."""
-
-    @property
-    def format(self) -> str: ...
-
-    @property
-    def key_format(self) -> str: ...
-
-    @property
-    def properties(self) -> Mapping[str, str]: ...
-
-
 @dataclass(frozen=True)
 class Decoding:
     """The decoding of records.
@@ -104,17 +91,19 @@ class Decoding:
     version: int = DECODERS
 
     @classmethod
-    def declared(cls, source: HasFormats, columns: Sequence[DirectColumn] = ()) -> Decoding | None:
+    def declared(
+        cls, values_format: str, key_format: str, properties: Mapping[str, str], columns: Sequence[DirectColumn]
+    ) -> Decoding | None:
         """The decoding of a declared source, or None if Spark SQL reads its records."""
-        format_ = FORMATS[source.format]
-        values = source.format if format_.decoder is not None else None
-        keys = source.key_format if source.key_format in DECODED_KEYS else None
+        format_ = FORMATS[values_format]
+        values = values_format if format_.decoder is not None else None
+        keys = key_format if key_format in DECODED_KEYS else None
         if values is None and keys is None:
             return None
         allowed = format_.options if values is not None else ()
-        options = tuple((name, source.properties[name]) for name in allowed if name in source.properties)
+        options = tuple((name, properties[name]) for name in allowed if name in properties)
         direct = tuple(columns) if format_.directly is not None and all(map(_is_direct, columns)) else ()
-        return cls(values, keys, options, direct, int(source.properties.get(ASK_AGAIN, 0)))
+        return cls(values, keys, options, direct, int(properties.get(ASK_AGAIN, 0)))
 
     @classmethod
     def of(cls, source: Source) -> Decoding | None:
