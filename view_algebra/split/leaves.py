@@ -18,16 +18,17 @@ from view_algebra.compiled import ONLY, PLAIN, Cost, source_name
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS, TypedPartial, partials_of
 from view_algebra.language.expressions import (
+    TRUE,
     Aggregate,
     Call,
     Case,
-    Constant,
     Expr,
     Field,
     Generator,
     Retained,
     Select,
     Stream,
+    conjuncts,
 )
 from view_algebra.language.time_windows import (
     BEGINS,
@@ -71,7 +72,7 @@ class Names:
 def slug(expression: Expr) -> str:
     """A readable name for an expression.
 
-    >>> from view_algebra.language.expressions import Field
+    >>> from view_algebra.language.expressions import Constant, Field
     >>> from view_algebra.language.types import STRING
     >>> slug(Call("date_trunc", (Constant("hour", STRING), Field("", ("ts",), STRING)), STRING))
     'date_trunc_hour_ts'
@@ -108,13 +109,11 @@ def partial_name(partial: TypedPartial) -> str:
 
 def _conditions(expression: Expr) -> Iterator[Expr]:
     """The conditions of a count, with `x` in place of `x IS NOT NULL`."""
-    if isinstance(expression, Call) and expression.function == "and":
-        for argument in expression.arguments:
-            yield from _conditions(argument)
-    elif isinstance(expression, Call) and expression.function == "is not null":
-        yield expression.arguments[0]
-    elif not isinstance(expression, Constant) or expression.value != "true":
-        yield expression
+    for condition in conjuncts(expression):
+        if isinstance(condition, Call) and condition.function == "is not null":
+            yield condition.arguments[0]
+        elif condition != TRUE:
+            yield condition
 
 
 @dataclass(frozen=True)
