@@ -102,7 +102,8 @@ class Decoding:
             return None
         allowed = format_.options if values is not None else ()
         options = tuple((name, properties[name]) for name in allowed if name in properties)
-        direct = tuple(columns) if format_.directly is not None and all(map(_is_direct, columns)) else ()
+        fit = all(avro_columns.TYPES.fullmatch(column.type) for column in columns)
+        direct = tuple(columns) if format_.directly is not None and fit else ()
         return cls(values, keys, options, direct, int(properties.get(ASK_AGAIN, 0)))
 
     @classmethod
@@ -141,10 +142,6 @@ class Decoding:
     def schemas(self, answers: Answers) -> Schemas:
         """The schemas for reading the records."""
         return answers.get(self.ask_again, NO_SCHEMAS)
-
-
-def _is_direct(column: DirectColumn) -> bool:
-    return avro_columns.TYPES.fullmatch(column.type) is not None
 
 
 @lru_cache(maxsize=1_000)

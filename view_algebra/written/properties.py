@@ -19,11 +19,10 @@ from view_algebra.refusals import Span, Wrong, span, suggestion
 def format_of(options: Options, report: Report) -> str:
     """The format of a record's value. Reports an unknown one."""
     value, place = options.get("format", ("json", None))
-    formats = list(FORMATS)
     if value.lower() in FORMATS:
         return value.lower()
-    listed = ", ".join(f"'{name}'" for name in formats[:-1])
-    report(Wrong(place, f"format cannot be {value!r}", f"Write {listed} or '{formats[-1]}'."))
+    *formats, last = map(repr, FORMATS)
+    report(Wrong(place, f"format cannot be {value!r}", f"Write {', '.join(formats)} or {last}."))
     return "json"
 
 
