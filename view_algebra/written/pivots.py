@@ -11,6 +11,7 @@ groups by every column that it does not name, and has a column for each value (S
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from sqlglot import exp
 
@@ -101,10 +102,7 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], 
         outputs = [*kept, f"{text_of(name)} AS {spark_name(key)}", f"{text_of(value)} AS {into}"]
         where = "" if pivot.args.get("include_nulls") else f" WHERE {text_of(value)} IS NOT NULL"
         branches.append(_over(source.copy(), f"SELECT {', '.join(outputs)} FROM s{where}", span(pivot)))
-    union = branches[0]
-    for branch in branches[1:]:
-        union = exp.Union(this=union, expression=branch, distinct=False)
-    return union
+    return reduce(lambda one, other: exp.Union(this=one, expression=other, distinct=False), branches)
 
 
 def _over(source: exp.Expr, text: str, place: Span | None) -> exp.Select:
