@@ -197,9 +197,8 @@ def _in_zone(node: exp.AtTimeZone, scope: Scope) -> Expr:
 
 def _bracket(node: exp.Bracket, scope: Scope) -> Expr:
     value, key = expression(node.this, scope), expression(node.expressions[0], scope)
-    if value.type.name == "ARRAY" and key.type.integral and value.type.element is not None:
-        return Call("[]", (value, key), value.type.element, place=span(node))
-    if value.type.name == "MAP" and key.type == value.type.key and value.type.element is not None:
+    fits = key.type.integral if value.type.name == "ARRAY" else key.type == value.type.key
+    if fits and value.type.element is not None:
         return Call("[]", (value, key), value.type.element, place=span(node))
     raise Wrong(
         span(node), f"{value.type} is not indexed by {key.type}", "Index an array by a whole number, a map by its key."
