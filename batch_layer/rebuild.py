@@ -17,7 +17,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from batch_layer import compute, new_sources, rebuild_failures
+from batch_layer import compute, new_sources, rebuild_failures, renewals
 from batch_layer.archiving import Logs
 from batch_layer.compute import SharedRecords
 from batch_layer.hand_over import HandOver
@@ -379,6 +379,12 @@ class BatchLayer:
             if not names and set(registry.kinds(connection).values()) <= {"derived"}:
                 return []
             return rebuilds.due(connection, deployed(connection), registry.with_cells(connection, names))
+
+    def tidy(self) -> list[int]:
+        """Retires the generations of dead rebuilds, and drops tables that nobody reads. Returns the dropped ones."""
+        self.database.retrying(registry.retire_leftovers)
+        renewals.settle(self.database)
+        return dropping.drop_unused(self.database)
 
     def generations(self, id: int) -> list[Generation]:
         """The generations of a rebuild that are not retired."""

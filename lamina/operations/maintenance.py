@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from batch_layer import renewals
 from lamina.operations.deployment import Deployment
 from lamina.services import folders
 from lamina.terminal.failures import as_lamina_error
 from master_log.archive_runs import MaintenanceCounts
-from serving_layer.change import registry
 from serving_layer.promise import history
 from serving_layer.promise.quarantine import trim
-from serving_layer.upkeep import dropping, indexes
+from serving_layer.upkeep import indexes
+from serving_layer.upkeep.dropping import forget_dropped
 from serving_layer.upkeep.vacuuming import vacuum
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
@@ -39,13 +38,11 @@ def maintain(deployment: Deployment, sources: Sequence[Source]) -> MaintenanceRe
     """
     for kept in ("checkpoints", "spark"):
         folders.sweep(deployment.settings.home / kept)
-    deployment.database.retrying(registry.retire_leftovers)
-    renewals.settle(deployment.database)
-    dropped = dropping.drop_unused(deployment.database)
+    dropped = deployment.batch.tidy()
     indexes.renew(deployment.database)
     with deployment.database.begin() as connection:
         history.trim(connection)
-        dropping.forget_dropped(connection)
+        forget_dropped(connection)
     before = datetime.now(UTC) - timedelta(days=deployment.settings.backup_days)
     logs: dict[str, MaintenanceCounts] = {}
     topics = set[str]()

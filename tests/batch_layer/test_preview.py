@@ -9,8 +9,6 @@ import pytest
 
 from batch_layer.check import check
 from lamina.operations import applying
-from serving_layer.change import registry
-from serving_layer.upkeep import dropping
 from tests.fix_catalogs import CATALOG, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import Blocked
@@ -136,8 +134,7 @@ def test_a_new_column_can_be_previewed_and_a_failed_preview_leaves_nothing(deplo
     deployed.check()
     equal(deployed, "dev")
     applying.drop_preview(deployed.deployment, "dev")
-    deployed.deployment.database.retrying(registry.retire_leftovers)
-    dropping.drop_unused(deployed.deployment.database)
+    deployed.deployment.batch.tidy()
     assert deployed.owner(
         "SELECT count(*) FROM pg_class WHERE relnamespace = 'cells'::regnamespace AND relkind = 'r'"
     ) == [(1,)]
