@@ -291,15 +291,23 @@ class BatchLayer:
             self.observer.checked(verdicts)
         return verdicts
 
-    def hand_over(self, id: int, *, released: Sequence[str] | None = None) -> list[str]:
+    def hand_over(self, id: int) -> list[str]:
         """Lets readers read the new generations, all at once. Returns the views that are held back.
 
         A view is held back by its proof, by a check, or because a view that it was checked with is held back. A
         generation that was rolled back since is not handed over again. A leap hands over all or nothing: a check that
         blocks refuses it.
-
-        released: None, or the names that `release` hands over
         """
+        return self._hand_over(id, released=None)
+
+    def release(self, id: int, names: Sequence[str] = ()) -> list[str]:
+        """Hands over the named views, or all, even if they are held back, also after the rebuild.
+
+        Returns the views that stay held back.
+        """
+        return self._hand_over(id, released=names)
+
+    def _hand_over(self, id: int, released: Sequence[str] | None) -> list[str]:
         with waiting(self.tell, "noting the cells that differ, and handing over"):
             with self.database.begin() as connection:
                 run = rebuilds.get(connection, id)
@@ -307,13 +315,6 @@ class BatchLayer:
                 self.observer.held(held)
             self.at("after hand-over")
         return held
-
-    def release(self, id: int, names: Sequence[str] = ()) -> list[str]:
-        """Hands over the named views, or all, even if they are held back, also after the rebuild.
-
-        Returns the views that stay held back.
-        """
-        return self.hand_over(id, released=names)
 
     def retire(self, id: int, left_out: Mapping[str, str] = MappingProxyType({})) -> None:
         """Ends the rebuild, retires generations that nobody reads or may roll back to, and drops their tables.
