@@ -72,33 +72,36 @@ class EmbeddedServices:
         started are stopped again.
         """
         with self._locked():
-            java = java_home(self.home)
+            java, jars = java_home(self.home), jar_files(self.home, "kafka")  # fetched before anything starts
             state = self._read()
             broker = _answering(self._find_kafka(state), kafka_broker.answers, kafka_broker.stop)
             server = _answering(self._find_postgres(state), partial(postgres.answers, self.home), postgres.stop)
             object_store = _answering(s3.find(self.home), s3.answers, s3.stop)
             running = [service.process for service in (broker, server, object_store) if service is not None]
             try:
-                with ThreadPoolExecutor(max_workers=2) as pool:
-                    starting_broker = pool.submit(lambda: broker or self._start_kafka(java, state.get("kafka")))
+                with ThreadPoolExecutor(max_workers=3) as pool:
+                    starting_store = None
+                    if store or s3.wanted(self.home):
+                        starting_store = pool.submit(lambda: object_store or self._start_store(java))
+                    starting_broker = pool.submit(lambda: broker or self._start_kafka(java, jars, state.get("kafka")))
                     port = state.get("postgres", {}).get("port")
                     starting_server = pool.submit(lambda: server or postgres.start(self.home, port=port))
-                    if store or s3.wanted(self.home):
-                        object_store = object_store or s3.start(
-                            self.home, java=java, jars=jar_files(self.home, "s3_server")
-                        )
                 broker, server = starting_broker.result(), starting_server.result()
+                object_store = starting_store.result() if starting_store else object_store
             except BaseException:  # also for Ctrl-C
                 self._stop(except_for=running)
                 raise
             self._write({"kafka": asdict(broker), "postgres": asdict(server)})
             return self._addresses(broker, server, object_store)
 
-    def _start_kafka(self, java: Path, last: Mapping[str, Any] | None) -> kafka_broker.Broker:
+    def _start_store(self, java: Path) -> s3.Store:
+        return s3.start(self.home, java=java, jars=jar_files(self.home, "s3_server"))
+
+    def _start_kafka(self, java: Path, jars: tuple[Path, ...], last: Mapping[str, Any] | None) -> kafka_broker.Broker:
         return kafka_broker.start(
             self.home,
             java=java,
-            jars=jar_files(self.home, "kafka"),
+            jars=jars,
             settings=self._kafka_settings,
             jvm_options=self._kafka_jvm_options,
             ports=(last["port"], last["controller_port"]) if last else None,
