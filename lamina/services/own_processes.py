@@ -202,7 +202,7 @@ def start_service(
             time.sleep(0.03)
         ended = child.poll() is not None
         stop(process)
-        written = b"".join(log.read_bytes()[size:] for log, size in sizes.items() if log.exists())
+        written = b"".join(_written_since(log, size) for log, size in sizes.items())
         if b"Address already in use" not in written:
             break
         port = None
@@ -211,6 +211,15 @@ def start_service(
         evidence=next(filter(None, (tail(log, 5) for log in logs)), ""),
         way_out=f"The whole log is {logs[-1]}. {cause} is the usual cause.",
     )
+
+
+def _written_since(log: Path, size: int) -> bytes:
+    """The bytes of a log after its first `size`, or all of a shorter one, which has rolled over."""
+    if not log.exists():
+        return b""
+    with log.open("rb") as file:
+        file.seek(size if size <= log.stat().st_size else 0)
+        return file.read()
 
 
 @contextlib.contextmanager
@@ -245,9 +254,14 @@ def free_port(preferred: int | None = None) -> int:
 
 def port_is_free(port: int) -> bool:
     """True if a server could listen on the port now."""
-    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+    with socket.socket() as probe:
+        # As servers do, since TIME_WAIT does not occupy the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
         return True
-    return False
 
 
 def is_loopback(host: str) -> bool:
