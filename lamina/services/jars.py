@@ -60,6 +60,9 @@ _IN_PYSPARK = {
         ("org.apache.spark", "spark-tags_2.13"),
         ("org.checkerframework", "*"),
     ),
+    "kafka": (),
+    "s3": (),
+    "s3_server": (),
 }
 """Jars that are left out because pyspark brings its own. The last one is only for compilers."""
 
@@ -205,7 +208,7 @@ def write_lock(java: Path) -> None:
 def _resolved(draft: Path, group: str, java: Path) -> Path:
     """A folder of all jars that a group needs, in Maven's layout."""
     dependencies = "".join(_dependency(*artifact) for artifact in _GROUPS[group])
-    excludes = "".join(f'<exclude org="{org}" module="{module}"/>' for org, module in _IN_PYSPARK.get(group, ()))
+    excludes = "".join(f'<exclude org="{org}" module="{module}"/>' for org, module in _IN_PYSPARK[group])
     (draft / "ivy.xml").write_text(
         f'<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
         f'<info organisation="lamina" module="{group}"/>'
