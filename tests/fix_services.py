@@ -68,7 +68,12 @@ def quick_java(home: Path, group: str) -> tuple[str, ...]:
 def service_processes(home: Path) -> dict[str, psutil.Process]:
     """The processes of the embedded services that run in a home, by service."""
     running = {"kafka": kafka_broker.find(home), "postgres": postgres.find(home), "s3": s3.find(home)}
-    return {name: psutil.Process(service.process.pid) for name, service in running.items() if service is not None}
+    processes = {}
+    for name, service in running.items():
+        with contextlib.suppress(psutil.NoSuchProcess):  # another may end it
+            if service is not None:
+                processes[name] = psutil.Process(service.process.pid)
+    return processes
 
 
 def remove_home(home: Path) -> None:
