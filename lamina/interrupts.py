@@ -23,14 +23,6 @@ INTERRUPTS = (signal.SIGINT, signal.SIGALRM)
 """Ctrl-C, and the timer that repeats it."""
 
 
-def follows_interrupt(error: Exception) -> bool:
-    """True if Ctrl-C caused an error: Spark may report that a job was cancelled, or that an answer is missing."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, KeyboardInterrupt):
-        cause = cause.__context__
-    return cause is not None
-
-
 def end_interrupted() -> NoReturn:
     """Ends a command that Ctrl-C interrupted.
 

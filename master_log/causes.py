@@ -24,10 +24,15 @@ def interrupted_at_once(compute: Callable[[], T]) -> T:
     try:
         return compute()
     except (PySparkException, Py4JError) as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, KeyboardInterrupt):
-            cause = cause.__context__
-        raise (cause or error) from None
+        raise (interrupt_behind(error) or error) from None
+
+
+def interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """The Ctrl-C during whose handling an error was raised, or None."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__context__
+    return behind
 
 
 _CAUSED_BY = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)

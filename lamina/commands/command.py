@@ -16,8 +16,8 @@ import click
 from lamina import __version__
 from lamina.configuration.setting_texts import catalog_folder
 from lamina.configuration.settings import Settings
-from lamina.interrupts import end_interrupted, follows_interrupt
-from lamina.terminal.failures import as_lamina_error
+from lamina.interrupts import end_interrupted
+from lamina.terminal.failures import as_lamina_error, follows_interrupt
 from lamina.terminal.render import Output, log_to_stderr
 from view_algebra.errors import Blocked, Unknown
 

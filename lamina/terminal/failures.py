@@ -46,6 +46,21 @@ def in_our_words(error: Exception) -> LaminaError | None:
     return None
 
 
+def follows_interrupt(error: Exception) -> bool:
+    """True if Ctrl-C made Spark or Postgres fail: a job was cancelled, a statement too, or an answer is missing.
+
+    An error of our own that was raised after Ctrl-C says what is left to do, such as a process that does not end.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from master_log.causes import interrupt_behind
+    from serving_layer.postgres.database import REFUSALS
+
+    reason = error.__cause__ if isinstance(error, LaminaError) else error
+    return isinstance(reason, (PySparkException, Py4JError, *REFUSALS)) and interrupt_behind(error) is not None
+
+
 def as_lamina_error(error: Exception) -> LaminaError:
     """The error as a LaminaError. Raises it again if it is a bug."""
     translated = error if isinstance(error, LaminaError) else in_our_words(error)

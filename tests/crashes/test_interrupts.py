@@ -154,16 +154,23 @@ COMMAND = """
 import sys
 from lamina.cli import main
 from lamina.commands.command import command
+from pyspark.errors import PySparkException
 from view_algebra.errors import LaminaError
 
 def in_text():  # Python runs text for each dataclass, and remembers an interrupt in it until it has run another text
     exec("raise KeyboardInterrupt")
 
-def with_an_error():
+def in_a_job():
     try:
         raise KeyboardInterrupt
     finally:
-        raise LaminaError("Spark failed", evidence="Job 7 cancelled", way_out="Repeat the command.")
+        raise PySparkException("Job 7 cancelled")
+
+def before_a_failure():
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise LaminaError("Process 7 does not end", evidence="It is Kafka.", way_out="End it.")
 
 @command()
 def interrupted(output):
@@ -175,14 +182,23 @@ main()
 """
 
 
-@pytest.mark.parametrize("moment", ["in_text", "with_an_error"])
-def test_ctrl_c_ends_with_its_code_wherever_python_raises_it(tmp_path: Path, moment: str) -> None:
+@pytest.mark.parametrize(
+    ("moment", "code", "shown"),
+    [
+        ("in_text", 130, "\ninterrupted\n"),
+        ("in_a_job", 130, "\ninterrupted\n"),
+        ("before_a_failure", 1, "error: Process 7 does not end\n\nIt is Kafka.\n\nEnd it.\n"),
+    ],
+)
+def test_ctrl_c_ends_with_its_code_unless_something_is_left_to_do(
+    tmp_path: Path, moment: str, code: int, shown: str
+) -> None:
     (tmp_path / "program.py").write_text(COMMAND)
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"}
     ran = subprocess.run(
         [sys.executable, "-m", "program", moment], env=environment, capture_output=True, text=True, check=False
     )
-    assert (ran.returncode, ran.stderr) == (130, "\ninterrupted\n")
+    assert (ran.returncode, ran.stderr) == (code, shown)
 
 
 INTERRUPTED_WHILE_IMPORTING = """
