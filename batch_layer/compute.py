@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from master_log.offsets import Offsets
 from master_log.reading.kafka_reader import named_in, selected
@@ -71,7 +72,7 @@ class SharedRecords:
     def forget(self) -> None:
         """Removes the kept records."""
         for records in self._kept.values():
-            with suppress(Py4JError, OSError):  # Spark's process was ended, and its files with it
+            with suppress(PySparkException, Py4JError, OSError):  # Spark's process was ended, and its files with it
                 records.unpersist()
         self._kept.clear()
 
