@@ -28,8 +28,10 @@ WEB_ACCESS = REPOSITORY / "examples" / "web_access"
 PYTHON_STARTS = 0.1
 """Seconds within which a signal may still reach Python before it reaches Lamina."""
 
-QUICKLY, FOR_EVER = 10.0, 60.0
-"""Seconds from Ctrl-C to the end, and those after which a command is killed."""
+QUICKLY, AT_ONCE, KILLED_AFTER = 10.0, 1.0, 60.0
+"""Seconds from Ctrl-C to the end: those that it may take, those of a command that was done already, and those after
+which it is killed.
+"""
 
 
 @click.command()
@@ -64,13 +66,14 @@ def _interrupted(name: str, after: float, variables: Mapping[str, str], output: 
     began = perf_counter()
     process.send_signal(signal.SIGINT)
     try:
-        _, stderr = process.communicate(timeout=FOR_EVER)
+        _, stderr = process.communicate(timeout=KILLED_AFTER)
     except subprocess.TimeoutExpired:
         process.kill()
         _, stderr = process.communicate()
     took = perf_counter() - began
     interrupted = process.returncode == INTERRUPTED and stderr.strip().splitlines()[-1:] == ["interrupted"]
-    as_promised = interrupted or process.returncode == os.EX_OK
+    was_done = process.returncode == os.EX_OK and took < AT_ONCE
+    as_promised = (interrupted or was_done) and "Traceback" not in stderr
     output.tell(f"{name}: Ctrl-C after {after:.2f} s, ended with {process.returncode} within {took:.1f} s")
     if not as_promised:
         output.tell(stderr)
