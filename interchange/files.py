@@ -51,7 +51,8 @@ class Line:
     """A line of a file: `number` from 1 (CSV counts its header, Parquet counts rows).
 
     raw: its unchanged bytes
-    record: its JSON for Kafka, empty if it is not a record
+    record: its JSON for Kafka, or a bad line of JSON as it is
+    judgement: its fields, or the reason that it is no record of the source
     unread: fields that should be times but fit no format of the file
     """
 

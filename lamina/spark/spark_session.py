@@ -148,8 +148,7 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
 def kill() -> None:
     """Ends this process's JVM and its Python workers at once, together with their computations.
 
-    PySpark collects the JVM's exit code. If it were collected here, PySpark would wait for a JVM that is starting for
-    ever.
+    The JVM's exit code is left to PySpark, which otherwise never stops waiting for a JVM that is starting.
     """
     for child in psutil.Process().children():
         with suppress(psutil.Error):

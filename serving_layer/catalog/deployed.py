@@ -60,7 +60,7 @@ def json_fields(connection: Connection) -> dict[str, JsonFields]:
 
 def kinds_of_sources(connection: Connection) -> dict[str, str]:
     """The kind of each deployed source: `stream` or `table`."""
-    return _of_sources(connection, compiled.c.texts["kind"].astext.label("kind"))
+    return _of_sources(connection, compiled.c.texts["kind"].astext)
 
 
 def _of_sources(connection: Connection, value: ColumnElement[Any], *where: ColumnElement[bool]) -> dict[str, Any]:
