@@ -52,7 +52,7 @@ class Line:
 
     raw: its unchanged bytes
     record: its JSON for Kafka, or a bad line of JSON as it is
-    judgement: its fields, or the reason that it is no record of the source
+    judgement: its fields, or the reason that it is not a record of the source
     unread: fields that should be times but fit no format of the file
     """
 
