@@ -217,26 +217,28 @@ class ColumnDecoding:
         for place, leaf in enumerate(slots.leaves["decimals"]):
             reasons.append(self._too_large(leaf, f"get({slots.prefix}_decimals, {place})"))
         for name, kind in columns:
-            reasons += self._why(_Leaf(f"parsed_as_json.{spark_name(name)}", kind, (name,)), listed=False)
+            reasons += self._why_nested(_Leaf(f"parsed_as_json.{spark_name(name)}", kind, (name,)))
         return f"coalesce({', '.join(reasons)}, NULL)"
 
-    def _why(self, outer: _Leaf, *, listed: bool) -> list[str]:
-        """Expressions of the reason a value in a list or a map could not be decoded, or NULL if it could.
-
-        listed: true inside a list or a map. The scalars outside are decoded together, with their reasons
-        """
-        if self.encodings.decodes(outer.kind):
-            alone = self._alone(outer)
-            too_large = [self._too_large(outer, alone)] if outer.group == "decimals" else []
-            return [f"{alone}.why", *too_large] if listed else []
-        if not self.encodings.decodes_in(outer.kind):
+    def _why_nested(self, outer: _Leaf) -> list[str]:
+        """Expressions of the reason a value in a list or a map could not be decoded, or NULL if it could."""
+        if not self.encodings.decodes_in(outer.kind) or self.encodings.decodes(outer.kind):
             return []
         if outer.kind.name == "STRUCT":
-            return [reason for leaf in _fields(outer) for reason in self._why(leaf, listed=listed)]
+            return [reason for leaf in _fields(outer) for reason in self._why_nested(leaf)]
         element = _element_of(outer)
         values = f"map_values({outer.value})" if outer.kind.name == "MAP" else outer.value
-        why = f"coalesce({', '.join(self._why(element, listed=True))}, NULL)"
+        why = f"coalesce({', '.join(self._why(element))}, NULL)"
         return [f"get(filter(transform({values}, {element.value} -> {why}), r -> r IS NOT NULL), 0)"]
+
+    def _why(self, outer: _Leaf) -> list[str]:
+        """Expressions of the reason an element could not be decoded, or NULL if it could."""
+        if self.encodings.decodes(outer.kind):
+            alone = self._alone(outer)
+            return [f"{alone}.why", *([self._too_large(outer, alone)] if outer.group == "decimals" else [])]
+        if outer.kind.name == "STRUCT":
+            return [reason for leaf in _fields(outer) for reason in self._why(leaf)]
+        return self._why_nested(outer)
 
     def _too_large(self, leaf: _Leaf, decoded: str) -> str:
         """Spark SQL of the reason that a decoded decimal does not fit its type, or NULL if it fits."""
