@@ -340,7 +340,9 @@ def read(node: exp.Expr | None) -> Type | None:
         return None
     name = node.this.value if hasattr(node.this, "value") else str(node.this)
     if name == "DECIMAL":
-        sizes = [int(p.name) for p in node.expressions]
+        if not all(size.name.isdecimal() for size in node.expressions):
+            return None
+        sizes = [int(size.name) for size in node.expressions]
         precision, scale = (sizes + [10, 0][len(sizes) :])[:2] if sizes else (10, 0)
         return Type("DECIMAL", precision, scale) if 0 <= scale <= precision <= MAX_PRECISION and precision else None
     if name == "STRUCT":

@@ -420,6 +420,8 @@ def _comments(columns: Sequence[exp.Expr]) -> dict[str, str]:
 def _refuse_computed(item: exp.ColumnDef) -> None:
     """Refuses a column computed from others, which no record has."""
     for constraint in item.find_all(exp.ComputedColumnConstraint):
+        if constraint.this is None:
+            raise Wrong(span(item), f"column {item.name}: AS has nothing after it", "Write the type of the column.")
         way_out = (
             f"Leave it out, and write a view: {computed_in_view(item, constraint)}. If it is to be the event time,"
             " declare the number itself TIMESTAMP, with TBLPROPERTIES ('epoch' = 'ms')."

@@ -68,7 +68,7 @@ class _Parser(SparkParser):
 
     UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **SparkParser.UNARY_PARSERS,
-        TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
+        TokenType.PLUS: lambda self: self._parse_positive(),
     }
 
     PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {
@@ -130,6 +130,22 @@ class _Parser(SparkParser):
         if clause is not this and self._prev.text.upper() in ("ROW", "ROWS"):
             raise Wrong(_place_of(self._prev), "Spark rejects OFFSET … ROWS", "Write OFFSET 10.")
         return clause
+
+    def _parse_positive(self) -> exp.Expr:
+        """Reads +x as positive(x)."""
+        return exp.Anonymous(this="positive", expressions=[self._present(self._parse_unary())])
+
+    def _parse_column_constraint(self) -> exp.Expr | None:
+        """Accepts no name of a constraint without the constraint."""
+        constraint = super()._parse_column_constraint()
+        return self._present(None) if isinstance(constraint, exp.Identifier) else constraint
+
+    def _present(self, operand: exp.Expr | None) -> exp.Expr:
+        """The operand of a word. Refuses the statement if it is missing."""
+        if operand is None:
+            self.raise_error("Required keyword is missing")
+        assert operand is not None
+        return operand
 
     def _parse_check_constraint(self) -> exp.CheckColumnConstraint | None:
         """Accepts NOT ENFORCED after CHECK, as after UNIQUE and FOREIGN KEY."""

@@ -5,6 +5,13 @@ SELECT event_id, TRY_CAST(day AS BIGINT) AS x FROM events;
 CREATE VIEW v AS
 SELECT event_id, CAST(day AS BIGINT) AS x FROM events;
 
+-- a decimal without a number of digits
+CREATE VIEW v AS
+SELECT event_id, CAST(amount AS DECIMAL(10, NULL)) AS x FROM events;
+-- instead
+CREATE VIEW v AS
+SELECT event_id, CAST(amount AS DECIMAL(10, 0)) AS x FROM events;
+
 -- a cast of an array to a number
 CREATE VIEW v AS
 SELECT event_id, CAST(array(amount) AS DECIMAL(10,2)) AS x FROM events;

@@ -13,6 +13,16 @@ CREATE TABLE x (a INT, b) USING kafka OPTIONS (topic 'x', format 'json');
 -- instead, as printed
 CREATE TABLE x (a INT, b STRING) USING kafka OPTIONS (topic 'x', format 'json');
 
+-- a name without its constraint
+CREATE TABLE x (a INT CONSTRAINT whole) USING kafka OPTIONS (topic 'x', format 'json');
+-- instead
+CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json');
+
+-- a computed column without its expression
+CREATE TABLE x (a INT, b AS) USING kafka OPTIONS (topic 'x', format 'json');
+-- instead
+CREATE TABLE x (a INT, b STRING) USING kafka OPTIONS (topic 'x', format 'json');
+
 -- keys that JSON has not
 CREATE TABLE x (a MAP<INT, STRING>) USING kafka OPTIONS (topic 'x', format 'json');
 -- instead, as printed

@@ -3,6 +3,11 @@ CREATE VIEW v AS SELECT count(* FROM events;
 -- instead
 CREATE VIEW v AS SELECT count(*) AS n FROM events;
 
+-- a sign without a number
+CREATE VIEW v AS SELECT + FROM events;
+-- instead
+CREATE VIEW v AS SELECT +amount AS x FROM events;
+
 -- an open quote
 CREATE VIEW v AS SELECT 'x FROM events;
 -- instead
