@@ -45,7 +45,6 @@ from view_algebra.language.walks import (
     every_relation,
     has_windows,
     nested_in,
-    parts,
     relations_in,
     relations_named,
     renamed,
@@ -123,7 +122,7 @@ def incomplete_orders(query: Query, views: Mapping[str, Keys]) -> Iterator[Obsta
     for nested in nested_in(query.relation):
         yield from incomplete_orders(nested.query, views)
     keys = _block_keys(query, views)
-    for part in (*parts(query), *walk_all(query.group or (), None)):
+    for part in walk_all(_as_obstacles_are_told(query), None):
         if isinstance(part, Subquery):
             yield from incomplete_orders(part.query, views)
         if isinstance(part, Windowed):
@@ -144,11 +143,11 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
         case Stream():
             return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in RECORD_KEYS)})
         case Exploded():
-            differ = [g for g in relation.generators if not g.fields and _differ(g.argument, relation.relation)]
-            numbered = [g for g in relation.generators if g.positions or g in differ]
+            rows = relation.relation
+            numbered = [g for g in relation.generators if g.positions or (not g.fields and _differ(g.argument, rows))]
             positions = [Field(g.alias, g.columns[0][:1], g.columns[0][1]) for g in numbered]
-            below = relation_keys(relation.relation, views) if len(positions) == len(relation.generators) else ()
-            return frozenset(key | set(positions) for key in below)
+            keys_of_rows = relation_keys(rows, views) if len(positions) == len(relation.generators) else ()
+            return frozenset(key | set(positions) for key in keys_of_rows)
         case Cells():
             types = dict(relation.columns)
             return frozenset({frozenset(Field(relation.alias, (k,), types[k]) for k in relation.keys)})
@@ -237,6 +236,13 @@ def _uncast(column: Expr) -> Expr:
         (inner,) = column.arguments
         return inner if inner.type.integral and column.type.integral else column
     return column
+
+
+def _as_obstacles_are_told(query: Select) -> list[Expr]:
+    """The expressions of a block in the order in which their mistakes are reported."""
+    single = [e for e in (query.where, query.having) if e is not None]
+    listed = [o.expression for o in query.outputs] + [o.expression for o in query.order]
+    return [*listed, *(query.group or ()), *single]
 
 
 def lacking_in_window(call: Windowed, keys: RowKeys) -> list[Expr]:
