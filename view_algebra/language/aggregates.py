@@ -111,9 +111,17 @@ class Syntax:
     default: str = ""
 
 
+def _no_partials(_: Sequence[Expr], __: Expr | None) -> tuple[TypedPartial, ...]:
+    return ()
+
+
+def _no_final(_: Mapping[str, Expr], __: Type) -> Expr:
+    return NULL
+
+
 @dataclass(frozen=True)
 class AggregateFunction:
-    """One aggregate. It has partials with a final, or it is computed by value.
+    """One aggregate. It has either both partials and a final, or an expression by value.
 
     arguments: the fewest and the most
     accepts: a predicate on argument types
@@ -132,7 +140,8 @@ class AggregateFunction:
     lengths: it also accepts intervals
     once: a repeated value changes nothing, so DISTINCT does not matter
     last: for one that chooses a record's value, even NULL: it is the last by its order, not the first
-    settled: typing settles a result that Spark leaves to the order of rows, in this way
+    settled: typing settles a result that Spark leaves to the order of rows, in this way. A `list` takes the order of
+        events as more arguments, and Spark sorts it by lambdas
     exactly: the way out, if it is an estimate
     instead: the way out per type that it does not accept, with its name as {0}
     """
@@ -141,8 +150,8 @@ class AggregateFunction:
     arguments: tuple[int, int]
     accepts: Callable[[Type], bool]
     gives: Callable[[Sequence[Type]], Type]
-    partials: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]] = lambda _, __: ()
-    final: Callable[[Mapping[str, Expr], Type], Expr] = lambda _, __: NULL
+    partials: Callable[[Sequence[Expr], Expr | None], tuple[TypedPartial, ...]] = _no_partials
+    final: Callable[[Mapping[str, Expr], Type], Expr] = _no_final
     by_value: ByValue | None = None
     above: Callable[[Sequence[Type]], str] | None = None
     synonyms: tuple[str, ...] = ()
@@ -156,6 +165,15 @@ class AggregateFunction:
     settled: Choice["estimate", "mode", "set", "list"] | None = None
     exactly: str = ""
     instead: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        has_partials, has_final = self.partials is not _no_partials, self.final is not _no_final
+        assert has_partials == has_final == (self.by_value is None), self.name
+
+    @property
+    def counts_records(self) -> bool:
+        """True if it counts records, all of them as `f(*)`."""
+        return self.counts == "records"
 
     @property
     def collects(self) -> bool:
@@ -178,7 +196,7 @@ class AggregateFunction:
         return self.settled in ("estimate", "list")
 
     def takes(self, arguments: Sequence[Expr], *, star: bool) -> bool:
-        """True for as many arguments as a call may have. Only f(*) has none."""
+        """True if a call may have these arguments. Only f(*) has none."""
         fewest, most = self.arguments
         return fewest <= len(arguments) <= most and (star or bool(arguments))
 
@@ -813,6 +831,7 @@ REWRITES = {
     "approx_top_k": "Rank the groups: row_number() OVER (ORDER BY count(*) DESC, k) <= 10.",
     "hll_sketch_agg": "Write approx_count_distinct(x), which gives the estimate itself.",
     "histogram_numeric": "Group by floor(x / 10), and count.",
+    "count_min_sketch": "Group by x, and count.",
 }
 """Aggregates of Spark that are not served, with the way out."""
 
@@ -855,7 +874,7 @@ def aggregate_named(name: str) -> AggregateFunction | None:
 def is_aggregate(name: str) -> bool:
     """True if it is an aggregate in Spark, whether or not it is supported here."""
     served = name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS
-    return served or name in (*REWRITES, "count_min_sketch")
+    return served or name in REWRITES
 
 
 def merged(partial: TypedPartial, columns: Mapping[TypedPartial, Expr]) -> Merged:

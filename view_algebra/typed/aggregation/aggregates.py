@@ -53,7 +53,10 @@ from view_algebra.written.tables import IN_THE_LOG
 
 
 def aggregate_call(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr | None:
-    """The typed call of an aggregate, or None if the call is not an aggregate. `when` is its FILTER."""
+    """The typed call of an aggregate, or None if the call is not an aggregate. `when` is its FILTER.
+
+    `node` stands in its author's tree, where its FILTER is next to it.
+    """
     if is_list_in_order(node):
         listed = list_in_order(node)
         scope.edits.put(with_filter(node), listed)
@@ -154,7 +157,7 @@ _SETTLED: dict[str, Callable[[Aggregate, _AuthorsCall, Scope], Aggregate]] = {
 
 def _in_a_session(call_: Aggregate, node: exp.Anonymous, scope: Scope) -> Aggregate:
     """count(DISTINCT …) in a session: Spark would count a value once per piece that it merges into the session."""
-    if AGGREGATES[call_.function].counts != "records":
+    if not AGGREGATES[call_.function].counts_records:
         way_out = "Leave DISTINCT out, or group by window(ts, …)."
         raise Wrong(call_.place, f"{call_.function}() of a session does not take DISTINCT", way_out)
     texts = [operand(scope, e) for e in node.expressions[0].expressions]

@@ -50,7 +50,7 @@ def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -
     distinct = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
     if distinct:
         nodes = nodes[0].expressions
-    if _is_star(nodes) and (distinct or row.counts != "records"):
+    if _is_star(nodes) and (distinct or not row.counts_records):
         raise Wrong(
             place, f"{name}() does not take {'DISTINCT ' if distinct else ''}*", f"Name the column: {name}(amount)."
         )
@@ -59,7 +59,7 @@ def aggregate(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None) -
     for argument in arguments:
         _check_argument(row, argument, place, node.name.lower())
     always = len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].value is not None
-    if row.counts == "records" and not distinct and always:
+    if row.counts_records and not distinct and always:
         arguments = ()
     if distinct and any(argument.type in (VOID, INTERVAL) for argument in arguments):
         raise Wrong(place, f"{name}(DISTINCT …) does not take a constant", "Leave it out, or name a column.")

@@ -125,7 +125,7 @@ def _aggregate_over(name: str, node: exp.Anonymous, scope: Scope) -> Aggregate:
     if row.by_value is not None:
         arguments = (*arguments[:1], *parameters(row, arguments[1:], place))
     for argument in arguments:
-        if argument.type.name == "STRUCT" and row.accepts(argument.type) and row.counts != "records":
+        if argument.type.name == "STRUCT" and row.accepts(argument.type) and not row.counts_records:
             way_out = "Compute it with GROUP BY in a subquery, and join that."
             raise Wrong(argument.place or place, f"{name}() OVER (…) does not take {argument.type}", way_out)
         if not row.accepts(argument.type):
