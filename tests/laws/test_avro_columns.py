@@ -74,6 +74,7 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
     "string": ("string", TEXTS),
     "enum": ({"type": "enum", "name": "color", "symbols": ["RED", "GREEN"]}, ["RED", "GREEN"]),
     "day": (logical("int", "date"), DAYS),
+    "day in a type of its own": ({"type": logical("int", "date")}, DAYS),
     "millis": (logical("long", "timestamp-millis"), [at // 1000 for at in TIMES]),
     "micros": (logical("long", "timestamp-micros"), TIMES),
     "local": (logical("long", "local-timestamp-micros"), TIMES),
@@ -95,7 +96,9 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 
 def as_written(kind: Any) -> Any:
-    """The kind without its logical type, so that fastavro writes values unchanged."""
+    """The kind without its logical type, so that fastavro writes values unchanged, and without a type around it."""
+    if isinstance(kind, dict) and isinstance(kind["type"], dict):
+        return as_written(kind["type"])
     return {**kind, "logicalType": "none"} if isinstance(kind, dict) else kind
 
 
