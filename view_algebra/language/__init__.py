@@ -1,7 +1,7 @@
 """The language: types, typed expressions and queries, functions, aggregates and merges.
 
-It knows no catalog. All that it knows about the engines is templates of SQL, in its tables. Each module imports only
-those below it:
+It knows no catalog. All that it knows about the engines is templates of SQL, in its tables. A module imports those of
+lower lines, as a contract in pyproject.toml holds:
 
     above.py                    the rule for every expression above the cells
     times.py                    intervals, their arithmetic with times, and the clock

@@ -287,6 +287,7 @@ def _instead_of(kind: str, name: str, literal: str, of: Expr) -> str:
     if kind == "format" and "w" in literal.lower():
         return "Write concat(EXTRACT(YEAROFWEEK FROM ts), '-W', lpad(weekofyear(ts), 2, '0')) for a week of ISO's."
     if kind != "parsed":
+        assert _WANTED[kind].instead, kind
         return _WANTED[kind].instead
     rest = re.sub(r"^E+,? *", "", literal)
     if rest != literal and CHECKED["parsed"](rest):

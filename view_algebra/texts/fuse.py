@@ -138,7 +138,11 @@ def _aggregated(merge: Merge, slot: str) -> str:
 
 
 def _postgres(kind: str) -> str:
-    return kind.replace("DECIMAL", "numeric") if kind.startswith("DECIMAL") else Type(kind).stored
+    if kind.startswith("DECIMAL"):
+        return kind.replace("DECIMAL", "numeric")
+    stored = Type(kind).stored
+    assert stored != "jsonb", f"a slot holds a scalar, not {kind}"
+    return stored
 
 
 def _values(table: CellTable, slots: Sequence[str]) -> dict[str, str]:

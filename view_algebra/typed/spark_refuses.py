@@ -50,7 +50,7 @@ from view_algebra.written.edits import Edits
 
 
 def spark_refuses(block: Select) -> None:
-    """Raises for the clauses of a block, as its author wrote it, that Spark does not accept.
+    """Raises for the clauses of a block, as its author wrote it, that Spark does not accept, the first mistake first.
 
     Broken ties and separate groupings come later: a key of ORDER BY could be ours then.
     """
