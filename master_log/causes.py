@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from master_log import stores
-from view_algebra.errors import LaminaError
+from view_algebra.errors import LaminaError, interrupt_behind
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """Exceptions of planning and computing. PySpark raises an exception that it has no class for as Py4J's."""
@@ -25,14 +25,6 @@ def interrupted_at_once(compute: Callable[[], T]) -> T:
         return compute()
     except (PySparkException, Py4JError) as error:
         raise (interrupt_behind(error) or error) from None
-
-
-def interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
-    """The Ctrl-C during whose handling an error was raised, or None."""
-    behind: BaseException | None = error
-    while behind is not None and not isinstance(behind, KeyboardInterrupt):
-        behind = behind.__context__
-    return behind
 
 
 _CAUSED_BY = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)

@@ -24,6 +24,14 @@ class LaminaError(Exception):
         return "\n\n".join(part for part in (self.what, self.evidence, self.way_out) if part)
 
 
+def interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """The Ctrl-C during whose handling an error was raised, or None."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__context__
+    return behind
+
+
 class Unknown(LaminaError):
     """Raised if no view, source or preview has the name that was asked for.
 

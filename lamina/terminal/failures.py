@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from view_algebra.errors import LaminaError
+from view_algebra.errors import LaminaError, interrupt_behind
 
 _AWAY_IN_A_TASK = re.compile(
     r"^.*\bpsycopg2\.(?:OperationalError|InterfaceError|errors\.(?:AdminShutdown|CrashShutdown|CannotConnectNow"
@@ -51,14 +51,15 @@ def follows_interrupt(error: Exception) -> bool:
 
     An error of our own that was raised after Ctrl-C says what is left to do, such as a process that does not end.
     """
+    if interrupt_behind(error) is None:  # asked first: few errors need the packages of the engines
+        return False
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from master_log.causes import interrupt_behind
     from serving_layer.postgres.database import REFUSALS
 
     reason = error.__cause__ if isinstance(error, LaminaError) else error
-    return isinstance(reason, (PySparkException, Py4JError, *REFUSALS)) and interrupt_behind(error) is not None
+    return isinstance(reason, (PySparkException, Py4JError, *REFUSALS))
 
 
 def as_lamina_error(error: Exception) -> LaminaError:
