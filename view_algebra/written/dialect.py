@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
@@ -133,19 +133,17 @@ class _Parser(SparkParser):
 
     def _parse_positive(self) -> exp.Expr:
         """Reads +x as positive(x)."""
-        return exp.Anonymous(this="positive", expressions=[self._present(self._parse_unary())])
+        operand = self._parse_unary()
+        if operand is None:
+            self._refuse("Required keyword is missing")
+        return exp.Anonymous(this="positive", expressions=[operand])
 
     def _parse_column_constraint(self) -> exp.Expr | None:
         """Accepts no name of a constraint without the constraint."""
         constraint = super()._parse_column_constraint()
-        return self._present(None) if isinstance(constraint, exp.Identifier) else constraint
-
-    def _present(self, operand: exp.Expr | None) -> exp.Expr:
-        """The operand of a word. Refuses the statement if it is missing."""
-        if operand is None:
-            self.raise_error("Required keyword is missing")
-        assert operand is not None
-        return operand
+        if isinstance(constraint, exp.Identifier):
+            self._refuse("Required keyword is missing")
+        return constraint
 
     def _parse_check_constraint(self) -> exp.CheckColumnConstraint | None:
         """Accepts NOT ENFORCED after CHECK, as after UNIQUE and FOREIGN KEY."""
@@ -166,7 +164,10 @@ class _Parser(SparkParser):
 
     def _parse_as_command(self, start: Token) -> exp.Command:
         """Refuses an unreadable statement where reading ended, instead of accepting it as an opaque command."""
-        self.raise_error("This cannot be parsed", self._curr or self._prev or start)
+        self._refuse("This cannot be parsed", self._curr or self._prev or start)
+
+    def _refuse(self, mistake: str, at: Token | None = None) -> NoReturn:
+        self.raise_error(mistake, at or self._curr or self._prev)
         raise AssertionError("raise_error raises")
 
 
