@@ -135,7 +135,12 @@ def _column(alias: str, names: Sequence[str], columns: Columns, place: Place) ->
         return None
     refuse_alike(named, place)
     column: Expr = Field(alias, (named[0][0],), named[0][1], place=place)
-    return reduce(lambda value, name: member(value, name, place), names[1:], column)
+    return _part(column, names[1:], place)
+
+
+def _part(value: Expr, path: Sequence[str], place: Place) -> Expr:
+    """The part of a value at a path of fields."""
+    return reduce(lambda whole, name: member(whole, name, place), path, value)
 
 
 def refuse_alike(columns: Columns, place: Place) -> None:
@@ -172,7 +177,7 @@ def column_named(node: exp.Expr, scope: Scope) -> Expr:
         refuse_unclear(first, scope, place)
     if first in scope.variables or preferred:
         meaning: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
-        return reduce(lambda value, name: member(value, name, place), names[1:], meaning)
+        return _part(meaning, names[1:], place)
     if first in scope.windows and len(names) <= 2:
         window = replace(static_cast(Call, scope.windows[first]), place=place)
         return member(window, names[1], place) if len(names) == 2 else window
