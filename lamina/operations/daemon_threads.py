@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def in_daemon_thread(name: str, work: Callable[[], T]) -> Future[T]:
-    """Does the work in a thread. The future has its value, or its error."""
+    """The value of the work, which a thread computes, or its error."""
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # from here on it cannot be cancelled: a thread always does its work
 

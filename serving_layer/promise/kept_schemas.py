@@ -124,9 +124,8 @@ class KeptSchemas:
         while missing := frames.missing(ids, answers.get(ask_again, NO_SCHEMAS)):
             if self.registry is None:
                 raise RegistryUnavailable("LAMINA_SCHEMA_REGISTRY is not set")
-            lowest = sorted(
-                missing, key=lambda digits: (len(digits), digits)
-            )  # a made-up id is often greater than a real one
+            # A made-up id is often greater than a real one.
+            lowest = sorted(missing, key=lambda digits: (len(digits), digits))
             fetched = self.registry.schemas(lowest[:AT_A_TIME], patient=patient)
             self.database.retrying(partial(keep, topic=topic, ask_again=ask_again, fetched=fetched))
             answers = self.of(topic)
