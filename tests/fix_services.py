@@ -22,6 +22,7 @@ import psutil
 import psycopg2
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
+from sqlalchemy import text
 
 from lamina.configuration.settings import Settings
 from lamina.services import kafka_broker, postgres, s3
@@ -186,6 +187,17 @@ def own_database(databases: Databases, services: Services, template: str = "temp
         ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
         cursor.execute(ended, [url.rpartition("/")[2]])
     connection.close()
+
+
+def is_waited_for(database: Database, session: int) -> bool:
+    """True if another session waits for a lock that this one holds.
+
+    The question has a transaction of its own: a transaction that asks `pg_stat_activity` twice finds the sessions of
+    its first look, and nothing that connects after it.
+    """
+    waiting = text("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE :session = ANY (pg_blocking_pids(pid)))")
+    with database.begin() as connection:
+        return bool(connection.execute(waiting, {"session": session}).scalar_one())
 
 
 def settings_over(services: Services, database: str, warehouse: Path) -> Settings:

@@ -15,6 +15,7 @@ from serving_layer.catalog import lookup
 from serving_layer.change import registry
 from serving_layer.change.registry import Target
 from serving_layer.postgres.database import session_of
+from tests.fix_services import is_waited_for
 from tests.serving_layer.world import World
 
 BY_KEY = "CREATE VIEW counts AS SELECT count(*) AS c, sum(n) AS s, k FROM a GROUP BY k;"
@@ -81,12 +82,8 @@ def until_blocked(world: World, sessions: Sequence[int]) -> None:
 
 def until_waited_for(world: World, connection: Connection) -> None:
     """Returns when another session waits for a lock that this one holds."""
-    waiting = text("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE :session = ANY (pg_blocking_pids(pid)))")
-    deadline, session = time.monotonic() + 30, session_of(connection)
-    while True:
-        with world.database.begin() as looking:
-            if looking.execute(waiting, {"session": session}).scalar_one():
-                return
+    deadline = time.monotonic() + 30
+    while not is_waited_for(world.database, session_of(connection)):
         assert time.monotonic() < deadline, "nothing waits for it"
         time.sleep(0.01)
 

@@ -8,15 +8,16 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
 
 from master_log.connections.unavailable import unreachable
 from master_log.kafka.brokers import Brokers
 from master_log.kafka.fetching import Epochs, LeaderChanged
 from master_log.offsets import Offsets, TopicPartition
+from serving_layer.postgres.database import session_of
 from serving_layer.promise import progress
 from speed_layer.run import AT_ONCE
 from tests.fix_lamina import PATIENCE, Deployed, hurried
+from tests.fix_services import is_waited_for
 
 SOURCE = """
     CREATE TABLE {0} (n BIGINT, name STRING) USING kafka OPTIONS (topic '{{topics}}_{0}', format 'json')
@@ -247,18 +248,12 @@ def test_a_run_can_end_while_a_commit_waits_for_a_lock(deployed: Deployed) -> No
             connection = held.enter_context(database.begin())
             progress.lock(connection, ["a"])
             send(deployed, range(10, 20), "a")
-            deployed.until(lambda: waiting_for(connection) >= 1, "the commit waits")
+            deployed.until(lambda: is_waited_for(database, session_of(connection)), "the commit waits")
         assert "speed layer" not in {thread.name for thread in threading.enumerate()}, "it has ended despite the lock"
     deployed.until(lambda: records(deployed, "a", "b") == [20, 10], "the commit continues once the lock is free")
     deployed.catch_up()
     assert records(deployed, "a", "b") == [20, 10]
     assert len(deployed.check()) == 4
-
-
-def waiting_for(connection: Connection) -> int:
-    """The number of sessions that wait for this one."""
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
-    return int(connection.exec_driver_sql(waiting).scalar_one())
 
 
 def test_a_run_outlives_new_and_dropped_views_and_generations(deployed: Deployed) -> None:
