@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from lamina.configuration.settings import Settings
@@ -44,29 +45,40 @@ def up(output: Output, *, store: bool) -> None:
     began = time.monotonic()
     with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
         addresses = EmbeddedServices(home).start(store=store)
-    deployment = Deployment(Settings.read(), tell=output.tell)
-    with waiting(output.tell, "making the database a serving layer"):
-        install(deployment)
-    deployment.close()
-    output.tell(f"Kafka and Postgres are up ({time.monotonic() - began:.1f} s)")
-    speed = SpeedProcess(home)
-    runs = speed.background.find() is not None
-    if runs and (seconds := _silent_for(deployment.settings)) is not None:
-        with waiting(output.tell, f"ending the speed layer, which has been silent for {seconds:.0f} s"):
-            speed.stop(within=HANGS_SECONDS)
-        runs = False
-    running = speed.start()
-    time.sleep(0.3)
-    speed.expect(running)
-    console = ConsoleProcess(home)
-    address = console.start()
-    output.table(("what", "where"), connections(addresses, speed, address))
-    console.expect()
-    output.tell(
-        "the speed layer runs"
-        if runs
-        else "the speed layer is starting: views fill within half a minute on an idle machine"
-    )
+    with _outliving_an_interrupt(output):
+        deployment = Deployment(Settings.read(), tell=output.tell)
+        with waiting(output.tell, "making the database a serving layer"):
+            install(deployment)
+        deployment.close()
+        output.tell(f"Kafka and Postgres are up ({time.monotonic() - began:.1f} s)")
+        speed = SpeedProcess(home)
+        runs = speed.background.find() is not None
+        if runs and (seconds := _silent_for(deployment.settings)) is not None:
+            with waiting(output.tell, f"ending the speed layer, which has been silent for {seconds:.0f} s"):
+                speed.stop(within=HANGS_SECONDS)
+            runs = False
+        running = speed.start()
+        time.sleep(0.3)
+        speed.expect(running)
+        console = ConsoleProcess(home)
+        address = console.start()
+        output.table(("what", "where"), connections(addresses, speed, address))
+        console.expect()
+        output.tell(
+            "the speed layer runs"
+            if runs
+            else "the speed layer is starting: views fill within half a minute on an idle machine"
+        )
+
+
+@contextmanager
+def _outliving_an_interrupt(output: Output) -> Iterator[None]:
+    """If Ctrl-C ends the block, says that the services keep running."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        output.tell("Kafka and Postgres keep running. `lamina up` continues, and `lamina down` stops them.")
+        raise
 
 
 def _silent_for(settings: Settings) -> float | None:

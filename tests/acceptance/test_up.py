@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lamina.configuration.settings import Settings
+from lamina.interrupts import INTERRUPTED
 from lamina.local.demo import how_to_connect
 from lamina.services.background import ConsoleProcess, SpeedProcess
 from lamina.services.postgres import person
@@ -60,6 +61,7 @@ def test_up_starts_every_process_and_replaces_a_hanging_speed_layer(
         assert "the speed layer is starting" in started.err
         where = {line["what"]: line["where"] for line in started.lines()}
         here("apply", "--catalog", str(catalog))
+        _an_interrupted_up_leaves_the_services_running_and_says_so(here)
         how_to_connect(Output(), home, speed, where["console"])
         _a_newcomer_can_paste_the_last_line(capsys.readouterr().out, home)
         _a_second_up_replaces_only_a_hanging_speed_layer(here, speed)
@@ -80,6 +82,23 @@ def _a_newcomer_can_paste_the_last_line(shown: str, home: Path) -> None:
     assert f"postgresql://{person()}:" in shown
     there, command, *_ = shlex.split(shown.splitlines()[-1])
     assert (there, os.access(command, os.X_OK)) == (f"LAMINA_HOME={home}", True)
+
+
+def _an_interrupted_up_leaves_the_services_running_and_says_so(here: CommandLine) -> None:
+    home = here.environment["LAMINA_HOME"]
+    with (
+        closing(Database(Settings.read(Path(home), {"LAMINA_HOME": home}).postgres)) as database,
+        database.begin() as holder,
+    ):
+        holder.exec_driver_sql("LOCK TABLE lamina.heartbeat")  # up waits for it to learn if the speed layer hangs
+        process = here.start("up")
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Kafka and Postgres are up")
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED, stderr
+    says = "Kafka and Postgres keep running. `lamina up` continues, and `lamina down` stops them."
+    assert stderr.split() == [*says.split(), "interrupted"]
 
 
 def _a_second_up_replaces_only_a_hanging_speed_layer(here: CommandLine, speed: SpeedProcess) -> None:
