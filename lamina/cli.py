@@ -24,7 +24,12 @@ from lamina.commands import (  # noqa: F401 - each adds its own
     transfers,
 )
 from lamina.commands.command import end_unread, lamina
-from lamina.interrupts import end_interrupted, interrupt_again_if_lost, interrupt_engines
+from lamina.interrupts import (
+    end_interrupted,
+    ignore_interrupts_at_the_end,
+    interrupt_again_if_lost,
+    interrupt_engines,
+)
 
 __all__ = ["lamina", "main"]
 
@@ -37,6 +42,7 @@ of its time on collections that free nothing.
 def main() -> None:
     """The entry point. Ctrl-C ends with 130 and no traceback."""
     gc.set_threshold(COLLECTED_AFTER)
+    ignore_interrupts_at_the_end()
     interrupt_again_if_lost()
     interrupt_engines()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - None if a shell has closed it (`>&-`)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -31,6 +32,15 @@ def end_interrupted() -> NoReturn:
     """
     exec("")  # noqa: S102
     sys.exit(INTERRUPTED)
+
+
+def ignore_interrupts_at_the_end() -> None:
+    """Ignores Ctrl-C once a command is done, since an ending Python would die of SIGINT in place of its exit code.
+
+    Functions at exit run in reverse order, so this one comes after all that are registered later.
+    """
+    for number in INTERRUPTS:
+        atexit.register(signal.signal, number, signal.SIG_IGN)
 
 
 def interrupt_again_if_lost() -> None:

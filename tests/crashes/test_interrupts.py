@@ -151,7 +151,7 @@ def test_ctrl_c_is_not_lost_if_it_arrives_while_python_cannot_raise() -> None:
 
 
 COMMAND = """
-import sys
+import os, signal, sys
 from lamina.cli import main
 from lamina.commands.command import command
 from pyspark.errors import PySparkException
@@ -172,6 +172,15 @@ def before_a_failure():
     finally:
         raise LaminaError("Process 7 does not end", evidence="It is Kafka.", way_out="End it.")
 
+def when_done():
+    global removed_as_python_ends
+
+    class Interrupts:
+        def __del__(self, kill=os.kill, process=os.getpid(), number=signal.SIGINT):
+            kill(process, number)
+
+    removed_as_python_ends = Interrupts()
+
 @command()
 def interrupted(output):
     globals()[moment]()
@@ -185,6 +194,7 @@ main()
 @pytest.mark.parametrize(
     ("moment", "code", "shown"),
     [
+        ("when_done", 0, ""),
         ("in_text", 130, "\ninterrupted\n"),
         ("in_a_job", 130, "\ninterrupted\n"),
         ("before_a_failure", 1, "error: Process 7 does not end\n\nIt is Kafka.\n\nEnd it.\n"),
