@@ -72,12 +72,21 @@ def metrics(output: Output, listen: str | None) -> None:
     with open_deployment(output) as deployment:
         if listen is not None:
             host, port = listen_address(listen, "127.0.0.1:9464")
-            server, thread = start_http_server(port, host, registry(deployment))
-            output.tell(f"Serving http://{host}:{port}/metrics. Press Ctrl-C to stop.")
+            try:
+                server, thread = start_http_server(port, host, registry(deployment))
+            except (OSError, UnicodeError) as error:  # UnicodeError for a name such as `a..b`
+                raise LaminaError(
+                    f"The metrics cannot be served at {listen}",
+                    evidence=getattr(error, "strerror", None) or str(error),
+                    way_out="Another process may listen there. Name another address with --listen HOST:PORT.",
+                ) from error
+            shown = listen.rpartition(":")[0] or host
+            output.tell(f"Serving http://{shown}:{server.server_port}/metrics. Press Ctrl-C to stop.")
             try:
                 thread.join()
             finally:
                 server.shutdown()
+                server.server_close()
         elif output.as_json:
             for sample in MetricCollector(deployment).samples():
                 labels = dict(zip(labels_of(sample.metric), sample.labels, strict=True))

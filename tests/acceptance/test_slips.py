@@ -222,6 +222,8 @@ ELSEWHERE = {"LAMINA_POSTGRES": "postgresql://a@127.0.0.1:1/b", "LAMINA_KAFKA": 
         ("sql 'SELECT 1'", {**ELSEWHERE, "LAMINA_POSTGRES": "x"}, "is not the URL of a Postgres"),
         ("ingest events /tmp --format csv", ELSEWHERE, "Postgres does not answer"),
         ("rebuild", ELSEWHERE, "Postgres does not answer"),
+        ("metrics --listen nowhere.invalid:9464", ELSEWHERE, "cannot be served at nowhere.invalid:9464"),
+        ("metrics --listen a..b:9464", ELSEWHERE, "cannot be served at a..b:9464"),
         ("up", ELSEWHERE, "The settings name your own services"),
         ("up", {"LAMINA_HOME": "/proc/nobody"}, "cannot be written"),
     ],
