@@ -34,9 +34,17 @@ def brokers(text: str) -> tuple[str, Login | None]:
     servers = [server.strip() for server in text.split(",") if server.strip()]
     for server in servers or [text]:
         host, _, port = server.rpartition(":")
-        if not host or "@" in host or not port.isdecimal() or not 0 < int(port) < 65536:
+        if not _is_host(host) or "@" in host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise _no_brokers(repr(server.rpartition("@")[2]))
     return ",".join(servers), login
+
+
+def _is_host(name: str) -> bool:
+    """True unless no server can have the name: it is empty, or a part between two dots is empty or too long."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def _url(scheme: str, rest: str) -> tuple[str, Login]:

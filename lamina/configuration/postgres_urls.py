@@ -24,6 +24,8 @@ def postgres_url(text: str, name: str) -> str:
             problem = f"begins with {parts.scheme}://" if "://" in text else "has no scheme"
         elif not parts.hostname:
             problem = "has no host"
+        elif parts.netloc.endswith(":"):
+            problem = "has no port after the host's colon"
         elif not parts.path.strip("/"):
             problem = "names no database"
         elif not parts.username:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from master_log import stores
 from view_algebra.errors import LaminaError
@@ -41,7 +40,7 @@ def warehouse(text: str, folder: Path, jars: Sequence[str]) -> str:
             evidence=f"It has {', '.join((*FILE_SYSTEMS, *STORES))}.",
             way_out=f"Set it to {SHARED}.",
         )
-    if stores.is_in_object_storage(text) and not urlsplit(text).netloc:
+    if stores.is_in_object_storage(text) and not re.match(r"\w+://[\w$]", text):
         raise LaminaError(
             "LAMINA_WAREHOUSE names no bucket",
             evidence=f"Found {text}.",
