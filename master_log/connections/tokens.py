@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -68,14 +69,15 @@ class TokenEndpoint:
             with opener(context).open(request, timeout=ANSWER_SECONDS) as answer:
                 return self._token(answer.read(LONGEST))
         except HTTPError as error:
-            if error.code >= 500:
-                raise self._unavailable(str(error)) from error
-            raise LaminaError(
-                f"The token endpoint {self.url} refuses the client {self.client!r}",
-                evidence=f"HTTP {error.code} {_reason(error.read())}".strip(),
-                way_out="Correct the client's id and secret, scope and token_url.",
-            ) from error
-        except OSError as error:
+            with error:
+                if error.code >= 500:
+                    raise self._unavailable(str(error)) from error
+                raise LaminaError(
+                    f"The token endpoint {self.url} refuses the client {self.client!r}",
+                    evidence=f"HTTP {error.code} {_reason(error.read())}".strip(),
+                    way_out="Correct the client's id and secret, scope and token_url.",
+                ) from error
+        except (OSError, HTTPException, UnicodeError) as error:  # UnicodeError for a name such as `a..b`
             raise self._unavailable(str(error)) from error
 
     def _unavailable(self, evidence: str) -> LaminaError:

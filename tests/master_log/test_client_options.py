@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from master_log.connections.certificates import ClientCertificate, check_authori
 from master_log.connections.client_options import FIXED_OPTIONS, PYTHON, with_options
 from master_log.connections.login import Login
 from master_log.connections.tokens import TokenEndpoint, Tokens
+from master_log.connections.unavailable import KafkaUnavailable
 from master_log.reading.kafka_reader import KAFKA_READER
 from tests.fix_identities import Authority, Issuer
 from view_algebra.errors import LaminaError
@@ -188,6 +191,20 @@ def test_a_token_endpoint_that_issues_no_token_is_reported(issuer: Issuer) -> No
         TokenEndpoint("http://127.0.0.1:1/token", "me", "x").fetch()
     with pytest.raises(LaminaError, match="token_ca_file names a file that cannot be read"):
         TokenEndpoint("https://127.0.0.1:1/token", "me", "x", ca_file="/none.pem").fetch()
+
+
+def test_a_token_endpoint_that_speaks_no_http_counts_as_unavailable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"SSH-2.0-OpenSSH_9.9\r\n")
+
+        pool.submit(answer)
+        with pytest.raises(KafkaUnavailable, match="does not answer"):
+            TokenEndpoint(f"http://127.0.0.1:{server.getsockname()[1]}/token", "me", "x").fetch()
 
 
 def test_a_token_is_used_until_most_of_its_life_has_passed(issuer: Issuer) -> None:
