@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 from kafka import KafkaProducer
@@ -52,9 +53,12 @@ class Producer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.flush()
-        self._client.close(timeout=PATIENCE_MS / 1000)
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            with suppress(KafkaError):  # the error that ends the block, or `flush` itself, reports lost records
+                self._client.close(timeout=PATIENCE_MS / 1000)
 
     def send(
         self,

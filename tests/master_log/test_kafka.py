@@ -179,6 +179,15 @@ def test_a_record_that_the_topic_refuses_is_reported(brokers: Brokers, topic: To
     assert "max.message.bytes" in raised.value.way_out
 
 
+def test_a_producer_is_closed_even_if_its_last_record_is_refused(brokers: Brokers, topic: Topic) -> None:
+    name = topic(**{"max.message.bytes": "1000"})
+    brokers.latest(name)  # opens the shared connection, which has threads of its own
+    before = set(threading.enumerate())
+    with pytest.raises(LaminaError, match="did not take a record"), brokers.producer() as producer:
+        producer.send(name, b"x" * 5000)
+    assert set(threading.enumerate()) <= before
+
+
 def test_records_of_a_key_stay_together_in_their_order(brokers: Brokers, topic: Topic, contents: Contents) -> None:
     name = topic(3)
     with brokers.producer() as producer:
