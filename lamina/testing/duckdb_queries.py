@@ -60,19 +60,19 @@ def answers(records: Mapping[str, pa.Table], views: Iterable[View]) -> dict[str,
     """
     import duckdb
 
-    connection = duckdb.connect()
-    connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL
-    for name, table in records.items():
-        connection.from_arrow(with_wall_clocks(table)).create(f'"{name}"')
     rows_by_view: dict[str, list[Row]] = {}
-    for view in views:
-        if (translated := translated_view(view)) is not None:
-            try:
-                connection.execute(translated)
-                rows = connection.execute(f'SELECT * FROM "{view.name}"').fetchall()
-            except duckdb.Error:
-                continue
-            rows_by_view[view.name] = [tuple(None if value != value else value for value in row) for row in rows]
+    with duckdb.connect() as connection:
+        connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL
+        for name, table in records.items():
+            connection.from_arrow(with_wall_clocks(table)).create(f'"{name}"')
+        for view in views:
+            if (translated := translated_view(view)) is not None:
+                try:
+                    connection.execute(translated)
+                    rows = connection.execute(f'SELECT * FROM "{view.name}"').fetchall()
+                except duckdb.Error:
+                    continue
+                rows_by_view[view.name] = [tuple(None if value != value else value for value in row) for row in rows]
     return rows_by_view
 
 
