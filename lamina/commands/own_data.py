@@ -74,12 +74,15 @@ def init(
     """
     from interchange.csv_forms import CsvForms
     from lamina.authoring.first_catalog import name_of, name_of_file, proposal
+    from view_algebra.language.quoting import spark_name
 
     forms = CsvForms(null, timestamp_format)
     if not files and not topics:
         raise click.UsageError("Name a file, or a topic with --topic.")
     if len(files) + len(topics) > 1 and (name or key or file_format):
         raise click.UsageError("--name, --key and --format need a single file or topic.")
+    if name and spark_name(name) != name:
+        raise click.UsageError(f"SQL takes {name!r} only in quotes. Name the source {name_of(name)!r}, for example.")
     if "-" in files and not name:
         raise click.UsageError("Standard input has no name. Name the source with --name.")
     proposals: dict[str, tuple[_Origin, Proposal]] = {}

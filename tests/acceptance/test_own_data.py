@@ -196,7 +196,7 @@ def test_init_overwrites_nothing_in_a_catalog_without_force(tmp_path: Path, monk
     suggestions = init("stock.csv", "--name", "more", "--null", "n/a", "--timestamp-format", "%d/%m/%Y").stdout
     assert "lamina ingest more stock.csv --null n/a --timestamp-format %d/%m/%Y --wait" in suggestions
     assert "Two sources would be named stock" in init("stock.csv", "stock.csv", code=1).stderr
-    for wrong in ([], ["-"], ["stock.csv", "other.csv", "--name", "x"]):
+    for wrong in ([], ["-"], ["stock.csv", "other.csv", "--name", "x"], ["stock.csv", "--name", "my stock"]):
         init(*wrong, code=2)
     assert (
         "lamina ingest piped - --format jsonl"
