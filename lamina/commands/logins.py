@@ -37,6 +37,8 @@ def login(output: Output, name: str | None, connections: int | None, owner: bool
     """
     if owner == (name is not None):
         raise click.UsageError("Give either the NAME of a reader or --owner.")
+    if owner and connections is not None:
+        raise click.UsageError("--connections limits the login of a reader. It cannot be used with --owner.")
     if name is None:
         settings = Settings.read()
         url = without_password(settings.postgres, settings.home / "owner.pgpass")

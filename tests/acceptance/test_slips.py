@@ -270,6 +270,7 @@ def test_every_person_gets_a_login(here: Here) -> None:
         with closing(psycopg2.connect(owner)) as connected:
             assert connected.info.user == psycopg2.extensions.parse_dsn(here.deployment.settings.postgres)["user"]
         here("login", "ann", "--owner", code=2)
+        here("login", "--owner", "--connections", "3", code=2)
         here("login", code=2)
     finally:
         with here.deployment.database.begin() as connection:
