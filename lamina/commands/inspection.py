@@ -124,7 +124,7 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
         raise LaminaError(
             f"{len(failing)} of {len(results)} views could not be checked",
             evidence=", ".join(failing),
-            way_out="Their reasons are above. The other views equal their SELECT.",
+            way_out="Each has its reason above. Correct it, then check these views again.",
         )
 
 
@@ -169,10 +169,11 @@ def _show_checked(output: Output, results: Sequence[CheckResult]) -> None:
             below,
         )
         failure = None if checked.failure is None else as_lamina_error(checked.failure)
+        reason = None if failure is None else ": ".join(filter(None, (failure.what, failure.evidence)))
         if output.as_json:
-            row = (*row, dict(checked.begins), None if failure is None else f"{failure.what}: {failure.evidence}")
+            row = (*row, dict(checked.begins), reason)
         elif failure is not None:
-            output.tell(f"{checked.view}: {failure.what}: {failure.evidence}")
+            output.tell(f"{checked.view}: {reason}\n{failure.way_out}".rstrip())
         rows.append(row)
     output.table((*columns, "begins", "error") if output.as_json else columns, rows)
     for source, begins in dict(pair for checked in results for pair in checked.begins.items()).items():

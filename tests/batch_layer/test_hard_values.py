@@ -87,6 +87,7 @@ def test_a_view_that_spark_cannot_compute_is_named_and_the_others_are_checked(
     assert "no luck" in results["half"]["error"]
     assert "no luck" in results["halves"]["error"]
     assert json.loads(checked.err.splitlines()[-1])["evidence"] == "half, halves"
+    assert "Fix what the error names" in quick_lamina("check", "half", code=1).err
     assert "half: Spark failed" in quick_lamina("verify", "-", stdin=receipt, code=1).err
 
     published = dict(deployed.owner("SELECT view, generation FROM lamina.publication"))
