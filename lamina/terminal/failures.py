@@ -40,8 +40,9 @@ def in_our_words(error: Exception) -> LaminaError | None:
         lost = _lost_by_jdbc(error)
         return spark_failure(str(error)) if lost is None else _unavailable(lost)
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-        what = f"{error.filename}: the file or folder cannot be used" if error.filename else "The system refused"
+        where = f"{error.filename}: the file or folder cannot be used" if error.filename else ""
         way_out = "Correct the path or its rights, or make room on the disk. Then repeat the command."
+        what = where or "The operating system reported an error"
         return LaminaError(what, evidence=error.strerror or str(error), way_out=way_out)
     return None
 
@@ -63,9 +64,9 @@ def follows_interrupt(error: Exception) -> bool:
 
 
 def as_lamina_error(error: Exception) -> LaminaError:
-    """The error as a LaminaError. Raises it again if it is a bug."""
+    """The error as a LaminaError. Raises it again if it is a bug, or if Ctrl-C is behind it."""
     translated = error if isinstance(error, LaminaError) else in_our_words(error)
-    if translated is None:
+    if translated is None or follows_interrupt(error):
         raise error
     return translated
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 
 from lamina.authoring.catalog_files import catalog_files
 from lamina.configuration.kafka_urls import brokers
 from lamina.configuration.settings import Settings
+from lamina.terminal.failures import as_lamina_error
 from lamina.terminal.render import Output, cell, json_value, log_to_stderr
 from view_algebra.errors import LaminaError
 
@@ -63,6 +65,19 @@ def test_work_continues_if_nobody_reads_its_narration() -> None:
     ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=writer, text=True, check=False)
     os.close(writer)
     assert (ran.returncode, ran.stdout) == (0, "done\n")
+
+
+def test_an_error_that_ctrl_c_caused_is_not_reported_as_a_failure() -> None:
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise Py4JError("the job was cancelled")
+
+    with pytest.raises(Py4JError) as cancelled:
+        interrupted()
+    with pytest.raises(Py4JError):
+        as_lamina_error(cancelled.value)
 
 
 def test_an_unreadable_folder_is_refused_and_hidden_files_are_not_read(
