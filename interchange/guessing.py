@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, Literal
 
 from interchange.column_types.nested_types import WIDEST, map_type, struct_or_map
 from interchange.json_text import Number, as_text
@@ -91,6 +91,13 @@ _FRACTION = re.compile(r"-?(?:(?:0|[1-9]\d*)\.\d*|\.\d+)")
 _EXPONENT = re.compile(r"-?\d+(?:\.\d*[eE][+-]?|[eE][+-])\d{1,3}|NaN|-?Infinity")
 
 
+ValueKind = Literal["boolean", "whole", "fraction", "text", "empty", "object", "list"]
+"""Kinds of values. A text is `empty` if it has no characters but blanks."""
+
+TextForm = Literal["date", "instant", "leading zero", "number", "like a time", "other"]
+"""Forms of texts. One that is `like a time` is not in ISO 8601."""
+
+
 def typed(text: str) -> Any:
     """The JSON value of a CSV field, or its text if it is neither a number nor a boolean.
 
@@ -122,7 +129,7 @@ class Statistics:
     """
 
     nulls: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[ValueKind] = field(default_factory=Counter)
     lowest: Decimal | None = None
     highest: Decimal | None = None
     earliest: str = ""
@@ -136,7 +143,7 @@ class Statistics:
     zoneless: int = 0
     different: Counter[str] = field(default_factory=Counter)
     many: bool = False
-    texts: Counter[str] = field(default_factory=Counter)
+    texts: Counter[TextForm] = field(default_factory=Counter)
     fields: dict[str, Statistics] = field(default_factory=dict)
     element: Statistics | None = None
     hashes: set[int] | None = None
@@ -258,7 +265,7 @@ def _exact(value: Any) -> Decimal | None:
     return Decimal(text) if math.isfinite(value) and "e" not in text.lower() else None
 
 
-def _form(text: str) -> tuple[str, bool]:
+def _form(text: str) -> tuple[TextForm, bool]:
     """The form of a text, and True if the text is a time with a zone."""
     if _DATE.fullmatch(text) and fits(DATE, text):
         return "date", False

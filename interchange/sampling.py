@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from interchange.csv_forms import CsvForms
 from interchange.files import ISO, BadLine, Line, format_of, header_of, lines, schema_of
-from interchange.guessing import ID_NAME, PER_SECOND, Statistics, guess, has_empty, since_1970, typed, unit_of
+from interchange.guessing import ID_NAME, PER_SECOND, Statistics, TextForm, guess, has_empty, since_1970, typed, unit_of
 from interchange.judgements import Rules, with_written_numbers
 from interchange.opening import seekable
 from view_algebra.errors import LaminaError
@@ -277,8 +277,9 @@ def _guessed(name: str, seen: Statistics, declared: Type | None, unit: str | Non
 def _mostly(seen: Statistics) -> Type | None:
     """The type of the most frequent values, if it is not STRING."""
     most = seen.kinds.most_common(1)[0][0]
-    forms = {form: seen.texts[form] for form in ("date", "instant") if 2 * seen.texts[form] > seen.texts.total()}
-    alone = replace(seen, kinds=Counter({most: seen.kinds[most]}), texts=Counter(forms) or seen.texts)
+    times: tuple[TextForm, ...] = ("date", "instant")
+    forms = Counter({form: seen.texts[form] for form in times if 2 * seen.texts[form] > seen.texts.total()})
+    alone = replace(seen, kinds=Counter({most: seen.kinds[most]}), texts=forms or seen.texts)
     kind = guess(alone)
     return None if kind == STRING else kind
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from interchange.guessing import ID_NAME, Statistics
+from interchange.guessing import ID_NAME, Statistics, TextForm, ValueKind
 from interchange.sampling import GuessedField, Sample
 from serving_layer.narration import amount
 from view_algebra.errors import LaminaError
@@ -24,7 +24,7 @@ LONGEST_EXAMPLE = 20
 EXAMPLES = 3
 """Values of a category in its comment."""
 
-KINDS = {
+KINDS: dict[ValueKind, str] = {
     "boolean": "true or false",
     "whole": "a whole number",
     "fraction": "a fraction",
@@ -220,7 +220,7 @@ def _doubt(column: GuessedColumn) -> str | None:
         return " and ".join(f"{KINDS[kind]} {amount(times, 'time')}" for kind, times in kinds.items())
     if column.field.was is not None:
         return f"not always a {column.field.was.spark}"
-    forms = {
+    forms: dict[TextForm, str] = {
         "number": "numbers in texts, which DECIMAL also reads",
         "like a time": "times in a format that SQL does not read",
     }

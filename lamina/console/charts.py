@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from lamina.reports.chart_choice import MOST_BARS, Choice, choose
+from lamina.reports.chart_choice import MOST_BARS, Choice, ColumnKind, choose
 from lamina.terminal.render import cell
 
 MOST_LINES = 6
@@ -66,7 +66,7 @@ def chart_of(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[Lin
     return _chart(columns, rows, kinds), {at for at, kind in enumerate(kinds) if kind == "number"}
 
 
-def _chart(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[str]) -> Lines | Bars | None:
+def _chart(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[ColumnKind]) -> Lines | Bars | None:
     if len(rows) < 2:
         return None
 
@@ -82,10 +82,13 @@ def _chart(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequenc
     return _bars(columns[chosen.numbers[0]], [(row[chosen.along], row[chosen.numbers[0]]) for row in rows])
 
 
-def _kind(values: Sequence[Any]) -> str:
-    """The kind of a column: `time`, `number`, `text`, or `other`."""
+_TYPES: dict[ColumnKind, tuple[type, ...]] = {"time": (date,), "number": (int, float, Decimal), "text": (str,)}
+
+
+def _kind(values: Sequence[Any]) -> ColumnKind:
+    """The kind of a column with these values."""
     present = [value for value in values if value is not None]
-    for kind, types in (("time", date), ("number", (int, float, Decimal)), ("text", str)):
+    for kind, types in _TYPES.items():
         if present and all(isinstance(value, types) and not isinstance(value, bool) for value in present):
             return kind
     return "other"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from view_algebra.compiled import Catalog
 from view_algebra.explain import origins
@@ -25,7 +25,7 @@ MOST = 12
 class Node(NamedTuple):
     """A source or a view. A table is both."""
 
-    kind: str
+    kind: Literal["source", "view"]
     name: str
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from lamina.reports.chart_choice import Choice, choose
+from lamina.reports.chart_choice import Choice, ColumnKind, choose
 from view_algebra.compiled import Catalog, Column, View
 from view_algebra.language.quoting import postgres_text
 
@@ -50,8 +50,8 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def kinds(catalog: Catalog, view: View) -> list[str]:
-    """The kinds of a view's columns for `choose`: `time`, `number`, `text` or `other`.
+def kinds(catalog: Catalog, view: View) -> list[ColumnKind]:
+    """The kinds of a view's columns, for `choose`.
 
     A time or a text counts if it is part of a key, or if the view has no known key. A number counts if an aggregate
     computes it, so ids of a row view are not drawn.
@@ -60,7 +60,7 @@ def kinds(catalog: Catalog, view: View) -> list[str]:
     return [_kind(catalog, view, column, keys) for column in view.columns]
 
 
-def _kind(catalog: Catalog, view: View, column: Column, keys: set[str]) -> str:
+def _kind(catalog: Catalog, view: View, column: Column, keys: set[str]) -> ColumnKind:
     if column.postgres.startswith(_NUMBERS) and column.name not in keys and _is_measured(catalog, view, column.name):
         return "number"
     if keys and column.name not in keys:

@@ -13,6 +13,9 @@ MOST_ROWS = 1_000
 """Rows of a table that is shown whole."""
 
 
+ColumnKind = Literal["time", "number", "text", "other"]
+
+
 @dataclass(frozen=True)
 class Choice:
     """A chart of these columns, by their positions: `numbers` along a time or a category.
@@ -26,11 +29,11 @@ class Choice:
     category: int | None = None
 
 
-def choose(kinds: Sequence[str], are_apart: Callable[[Sequence[int]], bool]) -> Choice | None:
+def choose(kinds: Sequence[ColumnKind], are_apart: Callable[[Sequence[int]], bool]) -> Choice | None:
     """The chart for columns of these kinds, or None if they have no number, no time or category, or several rows for
     one point.
 
-    A kind is `time`, `number`, `text` or `other`. `are_apart` is True if no two rows have the same values in these
+    `are_apart` is True if no two rows have the same values in these
     columns.
 
     >>> choose(["time", "number", "number"], lambda columns: True)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from batch_layer.comparison import Row, compare, shown_columns
 from batch_layer.compute import records_that_count
@@ -27,6 +27,9 @@ from view_algebra.refusals import suggestion
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Way = Literal["live", "batch", "duckdb"]
+"""A way in which a view gets its rows (`runner`)."""
+
 Rows = Mapping[str, list[Row]]
 """Rows by view."""
 
@@ -41,7 +44,7 @@ class Comparison:
 
     test: str
     view: str
-    way: str
+    way: Way
     columns: Sequence[str]
     rows: int = 0
     missing: Sequence[Row] = ()
@@ -116,7 +119,7 @@ def _unbounded(kind: str) -> str:
     return re.sub(r"\(.*?\)", "", kind)
 
 
-def compare_served(database: Database, fixture: Fixture, expected: Rows, way: str) -> list[Comparison]:
+def compare_served(database: Database, fixture: Fixture, expected: Rows, way: Way) -> list[Comparison]:
     """Compares the rows that Postgres serves now, as they came in this way."""
     results = []
     with database.snapshot() as connection:
