@@ -107,10 +107,11 @@ def undeclared_fields(deployment: Deployment, of: Collection[str] | None = None)
     if not asked:
         return {}
     with suppress(LaminaError):
-        newest = deployment.brokers.newest_values(list({fields.topic for fields in asked.values()}), SAMPLE)
-        if all(_is_declared(fields, newest[fields.topic]) for fields in asked.values()):
+        newest = deployment.brokers.newest_records(list({fields.topic for fields in asked.values()}), SAMPLE)
+        samples = {name: [value for _, value in newest[fields.topic]] for name, fields in asked.items()}
+        if all(_is_declared(fields, samples[name]) for name, fields in asked.items()):
             return {}
-        return _in_samples(deployment, declared, {name: newest[fields.topic] for name, fields in asked.items()})
+        return _in_samples(deployment, declared, samples)
     return {}
 
 
@@ -132,9 +133,7 @@ def _is_declared(fields: JsonFields, values: Iterable[bytes | None]) -> bool:
 def _in_samples(
     deployment: Deployment, declared: Mapping[str, JsonFields], samples: Mapping[str, Sequence[bytes | None]]
 ) -> dict[str, list[UndeclaredField]]:
-    """The undeclared fields in samples. A field that another source of the topic declares is left out, unless it may be
-    a mistyped column.
-    """
+    """The undeclared fields in these samples, by source."""
     from interchange.json_values import columns
     from interchange.undeclared import in_sample
 

@@ -104,11 +104,6 @@ class Brokers:
         written = self._offsets(list(committed.topics()), OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
         return transactions.open_transactions(self._client, committed, written)
 
-    def newest_values(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
-        """Values of about `records` newest records per topic, as `newest_records` reads them."""
-        records_of = self.newest_records(topics, records)
-        return {topic: [value for _, value in pairs] for topic, pairs in records_of.items()}
-
     def newest_records(self, topics: Sequence[str], records: int) -> dict[str, list[Pair]]:
         """Keys and values of about `records` newest records per topic, in the order of their timestamps.
 
@@ -243,10 +238,6 @@ class Brokers:
     def groups(self) -> Groups:
         """The consumer groups of these brokers, over a connection of their own."""
         return Groups(Client(self.bootstrap_servers, self._client.login))
-
-    def for_client(self) -> dict[str, Any]:
-        """The options with which kafka-python reaches these brokers."""
-        return self._client.options
 
     def for_spark(self) -> dict[str, str]:
         """The options with which Spark's Kafka source reaches these brokers."""
