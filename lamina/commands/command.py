@@ -131,14 +131,7 @@ def chosen_catalog(output: Output, catalog: Path) -> tuple[Catalog, str]:
 
 
 def listen_address(listen: str, example: str) -> tuple[str, int]:
-    """The host and the port of HOST:PORT. The host is 127.0.0.1 by default.
-
-    >>> listen_address(":9464", "127.0.0.1:80"), listen_address("[::1]:80", "127.0.0.1:80")
-    (('127.0.0.1', 9464), ('::1', 80))
-    >>> listen_address("127.0.0.1:²", "127.0.0.1:80")
-    Traceback (most recent call last):
-    click.exceptions.BadParameter: '127.0.0.1:²' has no port from 0 to 65535: write HOST:PORT, as in 127.0.0.1:80
-    """
+    """The host and the port of HOST:PORT. The host is 127.0.0.1 by default."""
     host, _, port = listen.rpartition(":")
     if not port.isdecimal() or int(port) > GREATEST_PORT:
         raise click.BadParameter(f"{listen!r} has no port from 0 to {GREATEST_PORT}: write HOST:PORT, as in {example}")

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click import BadParameter
 from py4j.protocol import Py4JError
 
 from lamina.authoring.catalog_files import catalog_files
+from lamina.commands.command import listen_address
 from lamina.configuration.kafka_urls import brokers
 from lamina.configuration.settings import Settings
 from lamina.terminal.failures import as_lamina_error
@@ -65,6 +67,12 @@ def test_work_continues_if_nobody_reads_its_narration() -> None:
     ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=writer, text=True, check=False)
     os.close(writer)
     assert (ran.returncode, ran.stdout) == (0, "done\n")
+
+
+@pytest.mark.parametrize("port", ["", "x", "²", "65536"])
+def test_an_address_without_a_port_is_wrong_usage(port: str) -> None:
+    with pytest.raises(BadParameter, match="has no port from 0 to 65535"):
+        listen_address(f"127.0.0.1:{port}", "127.0.0.1:80")
 
 
 def test_an_error_that_ctrl_c_caused_is_not_reported_as_a_failure() -> None:
