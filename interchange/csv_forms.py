@@ -39,7 +39,7 @@ class CsvForms:
                 raise _not_a_format(form)
             try:
                 _strptime(datetime.now(UTC).strftime(form), form)
-            except ValueError as error:  # a directive that does not exist
+            except (ValueError, re.error) as error:  # a directive that does not exist, or occurs twice
                 raise _not_a_format(form) from error
 
     def check(self, file: str, file_format: str) -> None:

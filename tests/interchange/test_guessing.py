@@ -182,7 +182,7 @@ def test_options_name_the_null_texts_and_time_formats_of_a_csv_file(tmp_path: Pa
         ]
         [first, *_] = lines(file, str(path), "csv", Rules.of(source), LARGEST, CsvForms((), ["%Y-%m-%d"]))
     assert first.judgement.problem == "day is '31/12/2025', not written as %Y-%m-%d"
-    for wrong in ("dd/MM/yyyy", "%d/%m", "%Y-%m-%Q", "%Y-%m-%d %Z", ""):
+    for wrong in ("dd/MM/yyyy", "%d/%m", "%Y-%m-%Q", "%Y-%m-%d %Z", "%d.%m.%Y %H:%M:%M", ""):
         with pytest.raises(LaminaError, match="is not a format of times"):
             CsvForms((), [wrong])
     with pytest.raises(LaminaError, match="are for CSV and TSV"):
