@@ -153,10 +153,11 @@ def _whole(value: Any) -> bool:
 
 def _since_1970(kind: Type, value: Any) -> bool:
     """True if a number in the declared unit is a time of the years 1 to 9999. Without a unit, no number is."""
-    if not kind.unit or not _number(value) or (isinstance(value, float) and not math.isfinite(value)):
+    number = Decimal(value) if _number(value) else Decimal("NaN")
+    if not kind.unit or not number.is_finite() or number.adjusted() > 20:  # its product may exceed even a Decimal
         return False
-    micros = Decimal(value) * Decimal(kind.unit)
-    return -62_135_596_800 <= micros / 1_000_000 < 253_402_300_800 or _infinite(abs(Decimal(value)), Decimal(kind.unit))
+    unit = Decimal(kind.unit)
+    return -62_135_596_800 <= number * unit / 1_000_000 < 253_402_300_800 or _infinite(abs(number), unit)
 
 
 def _infinite(number: Decimal, unit: Decimal) -> bool:

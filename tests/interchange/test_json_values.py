@@ -7,6 +7,7 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
+from interchange.guessing import since_1970
 from interchange.json_values import fits, from_text
 from interchange.judgements import Rules
 from master_log.reading.kafka_reader import parsed
@@ -85,6 +86,12 @@ HOSTILE = (
     b'{"price": " "}', b'{"ratio": " "}', b'{"ts": " "}', b'{"day": ""}', b'{"name": " "}',
 )  # fmt: skip
 """Lines at the edges of JSON, which no program writes on purpose but producers and people send."""
+
+
+def test_a_csv_field_far_beyond_the_calendar_is_not_a_time() -> None:
+    kind = since_1970("ms")
+    assert fits(kind, from_text(kind, "1e12"))
+    assert not fits(kind, from_text(kind, "1e99999999"))
 
 
 def test_a_csv_field_of_endless_zeros_is_not_a_decimal() -> None:
