@@ -6,7 +6,6 @@ The schema in an event gives the types and the encoding of times and decimals. W
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -132,7 +131,7 @@ def _decoded(schema: Mapping[str, Any], value: Any) -> Any:
                 return _unscaled(value, int((schema.get("parameters") or {}).get("scale", 0)))
             case {"scale": int(scale), "value": str(digits)} if name == _ANY_SCALE:
                 return _unscaled(digits, scale)
-    except (OverflowError, binascii.Error):  # infinity becomes NULL
+    except (OverflowError, ValueError):  # infinity, and a text that is not base64
         return None
     return value
 

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import KafkaProducer
 
+from interchange.change_events import changed_row
 from interchange.compression import unpacked
 from interchange.csv_forms import CsvForms
 from interchange.files import Line, format_of, lines
@@ -462,6 +463,13 @@ def test_a_topic_whose_records_are_not_rows_is_refused(brokers: Brokers, topic: 
     with pytest.raises(LaminaError, match="change events without rows") as refused:
         topic_sample(name, brokers)
     assert "debezium-json" in refused.value.way_out
+
+
+@pytest.mark.parametrize("price", ["²", "AfQ"])
+def test_a_decimal_that_is_not_base64_is_null(price: str) -> None:
+    changed = changed_row(json.loads(change(AFTER | {"price": price}, SCHEMAS)))
+    assert changed is not None
+    assert changed.values["price"] is None
 
 
 def test_change_events_become_a_table_with_the_types_of_their_schemas(
