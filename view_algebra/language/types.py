@@ -340,7 +340,7 @@ def read(node: exp.Expr | None) -> Type | None:
         return None
     name = node.this.value if hasattr(node.this, "value") else str(node.this)
     if name == "DECIMAL":
-        if not all(size.name.isdecimal() for size in node.expressions):
+        if len(node.expressions) > 2 or not all(size.name.isdecimal() for size in node.expressions):
             return None
         sizes = [int(size.name) for size in node.expressions]
         precision, scale = (sizes + [10, 0][len(sizes) :])[:2] if sizes else (10, 0)

@@ -31,7 +31,7 @@ from view_algebra.language.types import (
 from view_algebra.record_columns import LOG_TIME, SOURCE_TIME
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.declared_encodings import encodings_of, report_outside_envelope
-from view_algebra.written.dialect import Statement
+from view_algebra.written.dialect import Statement, readable
 from view_algebra.written.named_windows import write_windows_out
 from view_algebra.written.properties import (
     OF_FIELD,
@@ -246,15 +246,7 @@ class _Columns:
 def _columns(schema: exp.Schema, report: Report) -> _Columns:
     """The columns in a declaration. Reports items that are not columns or keys."""
     columns: dict[str, Type] = {}
-    keys: dict[str, tuple[str, ...]] = {"UNIQUE": (), "PRIMARY KEY": ()}
-    place: Span | None = None
     for item in schema.expressions:
-        constraint = _constraint(item)
-        if constraint is not None:
-            (word, names), place = constraint, span(item)
-            if keys[word]:
-                report(Wrong(place, f"the source has a second {word}", f"Write one: {word} (a, b)."))
-            keys[word] = names
         if isinstance(item, exp.ColumnDef):
             try:
                 _column(item, columns, _names(schema))
@@ -263,22 +255,38 @@ def _columns(schema: exp.Schema, report: Report) -> _Columns:
         elif isinstance(item, exp.Identifier):
             way_out = f"Write {item.name} STRING, or the type that it has."
             report(Wrong(span(item), f"column {item.name} has no type", way_out))
-        elif constraint is None:
+        elif _constraint(item) is None:
             way_out = "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
-            report(Wrong(span(item), f"the columns cannot contain {item.key.upper()}", way_out))
+            report(Wrong(span(item), f"the columns cannot contain {readable(item)}", way_out))
     if not schema.expressions:
         report(Wrong(span(schema), "the source has no columns", "Declare the fields that views use."))
-    declared = {name.lower(): name for name in columns}
-    for key in (*keys["UNIQUE"], *keys["PRIMARY KEY"]):
-        if key.lower() not in declared:
-            way_out = suggestion(key, columns)
-            if key.lower() == "kafka_key":
-                way_out = (
-                    "Declare a column for Kafka's key: id STRING PRIMARY KEY, and OPTIONS (…, key_format 'string')."
-                )
-            report(Wrong(place, f"there is no column {key}", way_out))
-    unique, primary = (tuple(declared.get(key.lower(), key) for key in names) for names in keys.values())
+    unique, primary = (_key(word, schema, columns, report) for word in ("UNIQUE", "PRIMARY KEY"))
     return _Columns(columns, _comments(schema.expressions), unique, primary)
+
+
+def _key(word: str, schema: exp.Schema, columns: Mapping[str, Type], report: Report) -> tuple[str, ...]:
+    """The columns of UNIQUE or PRIMARY KEY, or none without it. Reports a second one, and columns that do not exist."""
+    declared = {name.lower(): name for name in columns}
+    key: tuple[str, ...] = ()
+    for item in schema.expressions:
+        kind, names = _constraint(item) or ("", ())
+        if kind != word:
+            continue
+        place = span(item) or span(schema.this)
+        if not names:
+            report(Wrong(place, f"{word} names no column", f"Name the columns: {word} (a, b)."))
+        if key:
+            report(Wrong(place, f"the source has a second {word}", f"Write one: {word} (a, b)."))
+        for name in names:
+            if name.lower() not in declared:
+                way_out = suggestion(name, columns)
+                if name.lower() == "kafka_key":
+                    way_out = (
+                        "Declare a column for Kafka's key: id STRING PRIMARY KEY, and OPTIONS (…, key_format 'string')."
+                    )
+                report(Wrong(place, f"there is no column {name}", way_out))
+        key = tuple(declared.get(name.lower(), name) for name in names)
+    return key
 
 
 def _fields(properties: Options, columns: Mapping[str, Type], report: Report) -> Options:
@@ -309,9 +317,11 @@ def _constraint(item: exp.Expr) -> tuple[str, tuple[str, ...]] | None:
     """UNIQUE or PRIMARY KEY, of the source or of one column, with the names in it."""
     if isinstance(item, exp.PrimaryKey):
         return "PRIMARY KEY", tuple(e.name for e in item.expressions)
+    if isinstance(item, exp.PrimaryKeyColumnConstraint):
+        return "PRIMARY KEY", ()
     if isinstance(item, exp.UniqueColumnConstraint):
-        return "UNIQUE", tuple(e.name for e in item.this.expressions)
-    for kind in [c.kind for c in item.args.get("constraints") or []] if isinstance(item, exp.ColumnDef) else []:
+        return "UNIQUE", tuple(e.name for e in item.this.expressions) if item.this is not None else ()
+    for kind in _constraints_of(item):
         if isinstance(kind, exp.UniqueColumnConstraint):
             return "UNIQUE", (item.name,)
         if isinstance(kind, exp.PrimaryKeyColumnConstraint):
@@ -413,8 +423,13 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], taken: Collection[str
 
 def _comments(columns: Sequence[exp.Expr]) -> dict[str, str]:
     """The comments of columns by the columns' names."""
-    constraints = ((column.name, one.kind) for column in columns for one in column.args.get("constraints") or [])
+    constraints = ((column.name, kind) for column in columns for kind in _constraints_of(column))
     return {name: kind.this.name for name, kind in constraints if isinstance(kind, exp.CommentColumnConstraint)}
+
+
+def _constraints_of(column: exp.Expr) -> list[exp.Expr]:
+    """The constraints after a column's type."""
+    return [one.kind for one in column.args.get("constraints") or [] if isinstance(one, exp.ColumnConstraint)]
 
 
 def _refuse_computed(item: exp.ColumnDef) -> None:

@@ -175,3 +175,18 @@ CREATE TABLE x (ts TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'json') TBL
 CREATE TABLE x (a INT, ts TIMESTAMP(3) METADATA FROM 'timestamp') USING kafka OPTIONS (topic 'x', format 'json');
 -- instead
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json');
+
+-- IN instead of INT
+CREATE TABLE x (a IN, b INT) USING kafka OPTIONS (topic 'x', format 'json');
+-- instead, as printed
+CREATE TABLE x (a STRING, b INT) USING kafka OPTIONS (topic 'x', format 'json');
+
+-- DECIMAL with three sizes
+CREATE TABLE x (a DECIMAL(10, 2, 1)) USING kafka OPTIONS (topic 'x', format 'json');
+-- instead
+CREATE TABLE x (a DECIMAL(10, 2)) USING kafka OPTIONS (topic 'x', format 'json');
+
+-- a CHECK of a source
+CREATE TABLE x (a INT, CHECK (a > 0)) USING kafka OPTIONS (topic 'x', format 'json');
+-- instead
+CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json');

@@ -138,3 +138,18 @@ CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'debez
 CREATE TABLE x (payload STRUCT<op: STRING>) USING kafka OPTIONS (topic 'x', format 'debezium-json');
 -- instead, as printed
 CREATE TABLE x (op STRING) USING kafka OPTIONS (topic 'x', format 'debezium-json');
+
+-- UNIQUE without columns
+CREATE TABLE x (a INT, UNIQUE) USING kafka OPTIONS (topic 'x', format 'json');
+-- instead
+CREATE TABLE x (a INT, UNIQUE (a)) USING kafka OPTIONS (topic 'x', format 'json');
+
+-- UNIQUE with an empty list
+CREATE TABLE x (a INT, UNIQUE ()) USING kafka OPTIONS (topic 'x', format 'json');
+-- instead
+CREATE TABLE x (a INT, UNIQUE (a)) USING kafka OPTIONS (topic 'x', format 'json');
+
+-- PRIMARY KEY without columns
+CREATE TABLE x (a INT, PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'json');
+-- instead
+CREATE TABLE x (a INT, PRIMARY KEY (a)) USING kafka OPTIONS (topic 'x', format 'json');
