@@ -25,8 +25,19 @@ REFUSED = [
     ("hourly ADD CHECK (n > 0)", "Give the check a name", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
     (
         "hourly ADD CONSTRAINT c PRIMARY KEY (country, hour)",
-        "PRIMARY KEY is not a check of a view",
+        "PRIMARY KEY (country, hour) is not a check of a view",
         "hourly ADD CONSTRAINT c UNIQUE (country, hour)",
+    ),
+    ("hourly ADD CONSTRAINT c UNIQUE ()", "UNIQUE is not a check", "hourly ADD CONSTRAINT c UNIQUE (country)"),
+    (
+        "hourly ADD CONSTRAINT c FOREIGN KEY (n)",
+        "FOREIGN KEY (n) is not a check of a view",
+        "hourly ADD CONSTRAINT c FOREIGN KEY (n) REFERENCES users (user_id)",
+    ),
+    (
+        "hourly ADD CONSTRAINT c FOREIGN KEY () REFERENCES users ()",
+        "is not a check of a view",
+        "hourly ADD CONSTRAINT c FOREIGN KEY (n) REFERENCES users (user_id)",
     ),
     ("hourly ADD CONSTRAINT c UNIQUE (contry)", "no column contry", "hourly ADD CONSTRAINT c UNIQUE (country)"),
     (

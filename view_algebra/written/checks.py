@@ -63,7 +63,11 @@ def check_declaration(file: File, written: Statement) -> CheckDeclaration:
         raise Wrong(
             span(constraint), "the constraint has several kinds", "Give each a statement and a name of its own."
         )
-    for node in (statement, *kinds, *(kind.args["reference"] for kind in kinds if isinstance(kind, exp.ForeignKey))):
+    for node in (
+        statement,
+        *kinds,
+        *(kind.args["reference"] for kind in kinds if kind.args.get("reference") is not None),
+    ):
         _refuse_unread(node)
     counts, select = _failing(view, kinds[0])
     for node in list(select.walk()):
@@ -107,7 +111,7 @@ def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], 
             if not aggregates:
                 return "row", exp.select("*").from_(exp.table_(view)).where(fails)
             return "whole", exp.select(*_shown(aggregates)).from_(exp.table_(view)).having(fails)
-        case exp.UniqueColumnConstraint() if isinstance(kind.this, exp.Schema):
+        case exp.UniqueColumnConstraint() if isinstance(kind.this, exp.Schema) and kind.this.expressions:
             names = [column.name for column in kind.this.expressions]
             columns, there = ", ".join(map(_quoted, names)), " AND ".join(f"{_quoted(n)} IS NOT NULL" for n in names)
             select = (
@@ -115,11 +119,10 @@ def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], 
                 f" GROUP BY {columns} HAVING count(*) > 1"
             )
             return "key", moved_to(parsed(select), span(kind))
-        case exp.ForeignKey():
+        case exp.ForeignKey() if kind.expressions and kind.args.get("reference") is not None:
             return "row", _without_partner(view, kind)
     way_out = "Write CHECK (condition), UNIQUE (columns) or FOREIGN KEY (columns) REFERENCES view (columns)."
-    constraint = "PRIMARY KEY" if isinstance(kind, exp.PrimaryKey) else kind.key.upper()
-    raise Wrong(span(kind), f"{constraint} is not a check of a view", way_out)
+    raise Wrong(span(kind) or span(kind.parent or kind), f"{text_of(kind)} is not a check of a view", way_out)
 
 
 def _without_partner(view: str, key: exp.ForeignKey) -> exp.Expr:
