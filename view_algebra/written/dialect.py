@@ -162,6 +162,13 @@ class _Parser(SparkParser):
         """Keeps a type as written: Hive's parser would turn VARCHAR into STRING."""
         return super(HiveParser, self)._parse_types(check_func, schema, allow_identifiers, with_collation)
 
+    def _parse_statement(self) -> exp.Expr | None:
+        """Refuses a lone AS, which sqlglot reads as no statement."""
+        statement = super()._parse_statement()
+        if statement is None and self._tokens:
+            self._refuse("This cannot be parsed")
+        return statement
+
     def _parse_as_command(self, start: Token) -> exp.Command:
         """Refuses an unreadable statement where reading ended, instead of accepting it as an opaque command."""
         self._refuse("This cannot be parsed", self._curr or self._prev or start)

@@ -187,7 +187,7 @@ def clauses_of(statement: exp.Create, allowed: Collection[str], report: Report) 
         elif isinstance(item, exp.SchemaCommentProperty):
             comment = item.this.name
         elif isinstance(item, exp.FileFormatProperty):
-            using = (item.this.name, span(item))
+            using = (item.text("this"), span(item)) if item.text("this") else None
         elif type(item) is exp.Property:
             name = item.this.name
             if name not in allowed and not (name.startswith(OF_FIELD) and allowed is SOURCE_PROPERTIES):

@@ -92,3 +92,8 @@ CREATE VIEW v AS SELECT count(*) AS n FROM events;
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'a,b', format 'json');
 -- instead, as printed
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json'); CREATE TABLE y (a INT) USING kafka OPTIONS (topic 'y', format 'json'); CREATE VIEW v AS SELECT * FROM x UNION ALL SELECT * FROM y;
+
+-- USING without a word
+CREATE TABLE x (a INT) USING , OPTIONS (topic 'x', format 'json');
+-- instead, as printed
+CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json');

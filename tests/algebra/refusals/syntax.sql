@@ -227,3 +227,8 @@ SELECT kind FROM {{ ref('events') }};
 -- instead, as printed
 CREATE VIEW v AS
 SELECT id FROM orders;
+
+-- a lone AS
+CREATE VIEW v AS SELECT country FROM hourly; AS
+-- instead
+CREATE VIEW v AS SELECT country FROM hourly;
