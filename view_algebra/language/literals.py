@@ -16,6 +16,7 @@ from zoneinfo import available_timezones
 from view_algebra.language.endless_regexes import endless
 from view_algebra.language.expressions import Call, Constant, Expr
 from view_algebra.language.lengths import MICROSECONDS
+from view_algebra.language.operators import number
 from view_algebra.language.regexes import decides, finds
 from view_algebra.language.types import BIGINT, BITS, BOOLEAN, DOUBLE, INT, STRING, Type, schema
 
@@ -43,7 +44,7 @@ def as_literal(argument: Constant, kind: str) -> Expr | None:
     if value is None:
         return None
     if kind in NUMBERS:
-        whole = replace(argument, type=INT, suffixed=False) if argument.suffixed else argument
+        whole = number(value, argument.place) if argument.suffixed else argument
         return whole if whole.type == INT and NUMBERS[kind](int(value)) else None
     if kind == "flag":
         return argument if argument.type == BOOLEAN else None
@@ -105,7 +106,7 @@ def is_regex(text: str) -> bool:
     """True if it is a regular expression to both Java and Python, except for Java's syntax of group names."""
     try:
         re.compile(as_python(text))
-    except (re.error, RecursionError):
+    except (re.error, RecursionError, OverflowError):
         return False
     return True
 

@@ -60,3 +60,17 @@ SELECT regexp_extract(kind, 'a+') AS k FROM events;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT regexp_extract(kind, 'a+', 0) AS k FROM events;
+
+-- a length beyond an INT
+CREATE VIEW v AS
+SELECT left(max(kind), 3000000000L) AS k FROM events;
+-- instead, as printed
+CREATE VIEW v AS
+SELECT left(max(kind), 3) AS k FROM events;
+
+-- a pattern that repeats too often
+CREATE VIEW v AS
+SELECT event_id FROM events WHERE kind RLIKE 'a{99999999999}';
+-- instead
+CREATE VIEW v AS
+SELECT event_id FROM events WHERE kind RLIKE 'a{9}';
