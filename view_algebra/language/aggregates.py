@@ -397,8 +397,8 @@ DEFAULT_REGISTERS = 4096
 
 FEWEST_REGISTERS, MOST_REGISTERS = 128, 65_536
 
-GREATEST_ERROR = 0.39
-"""Greatest relative standard error of approx_count_distinct, as in Spark."""
+LEAST_ERROR, GREATEST_ERROR = 1.04 / math.sqrt(MOST_REGISTERS), 0.39
+"""Bounds of the relative standard error of approx_count_distinct. The greatest is Spark's."""
 
 _MODE = "(array_agg({0} ORDER BY {n} DESC, {0}) FILTER (WHERE {0} IS NOT NULL))[1]"
 _LIST = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"

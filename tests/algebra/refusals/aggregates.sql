@@ -340,3 +340,10 @@ SELECT kind, collect_list(user_id) AS p FROM (SELECT kind, user_id FROM events O
 -- instead, as printed
 CREATE VIEW v AS
 SELECT kind, max_by(user_id, ts) AS p FROM events GROUP BY kind;
+
+-- an error too small for a power of two
+CREATE VIEW v AS
+SELECT kind, approx_count_distinct(user_id, 1e-200) AS n FROM events GROUP BY kind;
+-- instead, as printed
+CREATE VIEW v AS
+SELECT kind, count(DISTINCT user_id) AS n FROM events GROUP BY kind;

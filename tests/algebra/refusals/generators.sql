@@ -221,3 +221,10 @@ SELECT d FROM generate_series(1, 10) AS t(d) CROSS JOIN events;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT d FROM range(1, 11) AS t(d) CROSS JOIN events;
+
+-- an empty array in FROM
+CREATE VIEW v AS
+SELECT h.country, t.n FROM hourly AS h CROSS JOIN explode(array()) AS t(n);
+-- instead, as printed
+CREATE VIEW v AS
+SELECT h.country, t.n FROM hourly AS h CROSS JOIN (VALUES (1), (2)) AS t(n);

@@ -116,3 +116,10 @@ SELECT array_sort(tags, (a, b) -> length(a) - length(b)) AS t FROM events;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT array_sort(transform(array(struct(ts, kind AS name)), e -> struct(e.ts, e.name))) AS t FROM events;
+
+-- array_agg without a value
+CREATE VIEW v AS
+SELECT kind, array_agg(ORDER BY ts) AS all FROM events GROUP BY kind;
+-- instead, as printed
+CREATE VIEW v AS
+SELECT kind, array_agg(price ORDER BY ts) AS all FROM events GROUP BY kind;

@@ -11,7 +11,7 @@ from view_algebra.language.aggregates import (
     AGGREGATES,
     DEFAULT_REGISTERS,
     GREATEST_ERROR,
-    MOST_REGISTERS,
+    LEAST_ERROR,
     NO_PARTIAL,
     REWRITES,
     AggregateFunction,
@@ -139,9 +139,9 @@ def parameters(row: AggregateFunction, arguments: Sequence[Expr], place: Place) 
         if any(e.type.integral or not 0 < share <= GREATEST_ERROR for e, share in zip(literals, shares, strict=True)):
             way_out = f"Write {name}(x, 0.05), or count(DISTINCT x), which is exact."
             raise Wrong(place, f"{name}() does not take a relative error of {literals[0].value}", way_out)
-        registers = registers_for(shares[0]) if shares else DEFAULT_REGISTERS
-        if registers > MOST_REGISTERS:
+        if any(share < LEAST_ERROR for share in shares):
             raise Wrong(place, "a relative error is at least 0.41 %", "Write count(DISTINCT x), which is exact.")
+        registers = registers_for(shares[0]) if shares else DEFAULT_REGISTERS
         return (Constant(str(registers), BIGINT),)
     if any(not 0 <= share <= 1 for share in shares):
         raise Wrong(

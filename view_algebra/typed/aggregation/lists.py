@@ -40,6 +40,8 @@ def list_in_order(node: exp.Anonymous) -> exp.Expr:
     """The call `array_agg(x ORDER BY y)` in Spark's SQL, with its FILTER."""
     order, name = node.expressions[0], node.name.lower()
     value, keys, place = order.this, order.expressions, span(node)
+    if value is None:
+        raise Wrong(place, not_taken(name, 0), f"Write {name}(x ORDER BY y).")
     if isinstance(value, exp.Distinct):
         raise Wrong(place, f"{name}() does not take DISTINCT with ORDER BY", "Write sort_array(collect_set(x)).")
     falls = {bool(key.args.get("desc")) for key in keys}

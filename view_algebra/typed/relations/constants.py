@@ -78,7 +78,7 @@ def _meeting(column: Sequence[Expr], place: Place) -> Type:
 def elements(array: Expr, place: Place) -> list[Expr]:
     """The elements of `array(1, 2)` or `sequence(0, 23)`. Raises Wrong unless they are literals."""
     name, arguments = (array.function, array.arguments) if isinstance(array, Call) else ("", ())
-    if name == "array" and all(isinstance(e, Constant) for e in arguments):
+    if name == "array" and arguments and all(isinstance(e, Constant) for e in arguments):
         return [*arguments]
     bounds = [computed_literal(argument) for argument in arguments]
     numbers = [
