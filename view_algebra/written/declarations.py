@@ -145,10 +145,9 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     name = _name(schema.this, LONGEST_SOURCE, report)
     clauses = clauses_of(statement, SOURCE_PROPERTIES, report)
     properties, options, using = clauses.properties, clauses.options, clauses.using
-    if using is None or using[0].lower() != "kafka":
-        actual, place = (f"USING {using[0]}", using[1]) if using else ("no USING", span(schema.this))
-        way_out = "Write USING kafka OPTIONS (topic '…', format 'json')."
-        report(Wrong(place, f"{actual}: a source is a Kafka topic", way_out))
+    if using is None or using.lower() != "kafka":
+        what = f"{'no USING' if using is None else f'USING {using}'}: a source is a Kafka topic"
+        report(Wrong(span(schema.this), what, "Write USING kafka OPTIONS (topic '…', format 'json')."))
     listed = _columns(schema, report)
     columns, primary = listed.types, listed.primary
     topic, topic_place = _topic(name, schema, options, report)
@@ -532,8 +531,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     name = _name(target, LONGEST_POSTGRES_NAME, report)
     clauses = clauses_of(statement, VIEW_PROPERTIES, report)
     if clauses.using is not None or clauses.options:
-        place = (clauses.using[1] if clauses.using else None) or span(target)
-        report(Wrong(place, "a view has no USING or OPTIONS", "Leave it out."))
+        report(Wrong(span(target), "a view has no USING or OPTIONS", "Leave it out."))
     listed = schema.expressions if schema is not None else []
     for item in listed:
         if isinstance(item, exp.ColumnDef) and item.args.get("kind") is not None:

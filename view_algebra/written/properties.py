@@ -165,12 +165,12 @@ Options = dict[str, tuple[str, Span | None]]
 
 @dataclass(frozen=True)
 class CreateClauses:
-    """The clauses of a CREATE: TBLPROPERTIES, OPTIONS, the comment, and the word after USING with its place."""
+    """The clauses of a CREATE: TBLPROPERTIES, OPTIONS, the comment, and the word after USING."""
 
     properties: Options
     options: Options
     comment: str | None
-    using: tuple[str, Span | None] | None
+    using: str | None
 
 
 def clauses_of(statement: exp.Create, allowed: Collection[str], report: Report) -> CreateClauses:
@@ -178,7 +178,7 @@ def clauses_of(statement: exp.Create, allowed: Collection[str], report: Report) 
     properties: Options = {}
     options: Options = {}
     comment: str | None = None
-    using: tuple[str, Span | None] | None = None
+    using: str | None = None
     clause = statement.args.get("properties")
     for item in clause.expressions if clause is not None else []:
         if isinstance(item, exp.OptionsProperty):
@@ -187,7 +187,7 @@ def clauses_of(statement: exp.Create, allowed: Collection[str], report: Report) 
         elif isinstance(item, exp.SchemaCommentProperty):
             comment = item.this.name
         elif isinstance(item, exp.FileFormatProperty):
-            using = (item.text("this"), span(item)) if item.text("this") else None
+            using = item.text("this") or None
         elif type(item) is exp.Property:
             name = item.this.name
             if name not in allowed and not (name.startswith(OF_FIELD) and allowed is SOURCE_PROPERTIES):

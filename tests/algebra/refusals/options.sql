@@ -97,3 +97,10 @@ CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json'); CREATE TA
 CREATE TABLE x (a INT) USING , OPTIONS (topic 'x', format 'json');
 -- instead, as printed
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json');
+
+-- USING parquet
+CREATE VIEW v AS SELECT country FROM hourly;
+CREATE TABLE x (a INT) USING parquet OPTIONS (topic 'x', format 'json');
+-- instead, as printed
+CREATE VIEW v AS SELECT country FROM hourly;
+CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json');
