@@ -134,7 +134,7 @@ class AggregateFunction:
     synonyms: Spark's other names for it
     syntax: the ways to write it
     counts: what its result is a number of, so that it is 0 without records: `records` (all of them as `f(*)`, or those
-        with values of any type), `conditions` that hold (so NULL is false), `pairs` or different `values`
+        with values of any type), `conditions` that hold (so NULL is false), or `values`
     adds: it adds its values up, doubles in two sums over plain rows
     additive: the results over disjoint sets of records add up
     lengths: it also accepts intervals
@@ -156,7 +156,7 @@ class AggregateFunction:
     above: Callable[[Sequence[Type]], str] | None = None
     synonyms: tuple[str, ...] = ()
     syntax: Syntax = Syntax()
-    counts: Choice["records", "conditions", "pairs", "values"] | None = None
+    counts: Choice["records", "conditions", "values"] | None = None
     adds: bool = False
     additive: bool = False
     lengths: bool = False
@@ -712,7 +712,7 @@ _TABLE = (
         partials=_count,
         final=lambda partials, _: partials["count"],
         above=lambda _: f"coalesce({_PAIRS}, 0)",
-        counts="pairs",
+        counts="values",
     ),
     _average_of_pairs("regr_avgy", 0),
     _average_of_pairs("regr_avgx", 1),
