@@ -453,6 +453,13 @@ def whole_number(value: Expr) -> int:
     return int(literal_text(value))
 
 
+def bare_value(value: Expr) -> Expr:
+    """The value inside implicit casts."""
+    while isinstance(value, Call) and value.implicit:
+        value = value.arguments[0]
+    return value
+
+
 def member(value: Expr, name: str, place: Place) -> Expr:
     """A field of a struct or of all structs in an array, or a bound of a window."""
     fields = dict(value.type.fields)

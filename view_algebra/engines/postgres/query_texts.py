@@ -12,7 +12,6 @@ from view_algebra.engines.postgres.writer import (
     AND,
     CAST,
     Writer,
-    bare_value,
     constant,
     indented,
     is_column,
@@ -43,6 +42,7 @@ from view_algebra.language.expressions import (
     Sessions,
     Subquery,
     Windowed,
+    bare_value,
     conjuncts,
 )
 from view_algebra.language.quoting import postgres_name

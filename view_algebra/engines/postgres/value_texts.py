@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from view_algebra.engines.postgres.writer import ADD, ATOM, CAST, MULTIPLY, OTHER, Writer, bare_value, constant
+from view_algebra.engines.postgres.writer import ADD, ATOM, CAST, MULTIPLY, OTHER, Writer, constant
 from view_algebra.language.above import ARITHMETIC
-from view_algebra.language.expressions import Call, Constant, Expr, Field, literal_text, whole_number
+from view_algebra.language.expressions import Call, Constant, Expr, Field, bare_value, literal_text, whole_number
 from view_algebra.language.lengths import COUNTED
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.quoting import postgres_name

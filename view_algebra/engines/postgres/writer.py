@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from view_algebra.language.expressions import Call, Constant, Expr, Field, Order, Query
+from view_algebra.language.expressions import Constant, Expr, Field, Order, Query
 from view_algebra.language.quoting import postgres_name, postgres_text
 from view_algebra.language.time_windows import CELL
 from view_algebra.language.types import COLLATED, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
@@ -77,13 +77,6 @@ def is_column(value: Expr) -> bool:
 def by_bytes(value: Expr, text: str) -> str:
     """Text that compares by its bytes, as every text column in Lamina's tables and views already does."""
     return text if is_column(value) else f"{text} {COLLATED}"
-
-
-def bare_value(value: Expr) -> Expr:
-    """The value inside casts that Postgres makes implicitly."""
-    while isinstance(value, Call) and value.function == "cast" and value.implicit:
-        value = value.arguments[0]
-    return value
 
 
 def typed_text(value: Expr, writer: Writer) -> str:

@@ -36,6 +36,7 @@ from view_algebra.language.expressions import (
     Stream,
     Subquery,
     Windowed,
+    bare_value,
     conjuncts,
 )
 from view_algebra.language.time_windows import window_key
@@ -232,10 +233,8 @@ def _is_given(value: Expr) -> bool:
 
 def _uncast(column: Expr) -> Expr:
     """A column without a cast that widens an integer, which keeps unequal values unequal."""
-    if isinstance(column, Call) and column.function == "cast" and column.implicit:
-        (inner,) = column.arguments
-        return inner if inner.type.integral and column.type.integral else column
-    return column
+    inner = bare_value(column)
+    return inner if inner.type.integral and column.type.integral else column
 
 
 def _as_obstacles_are_told(query: Select) -> list[Expr]:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from view_algebra.language.expressions import (
-    Call,
     Combined,
     Constant,
     Constants,
@@ -21,6 +20,7 @@ from view_algebra.language.expressions import (
     Relation,
     Subquery,
     Windowed,
+    bare_value,
 )
 from view_algebra.language.types import BIGINT, DATE, STRING, TIMESTAMP, Type
 from view_algebra.language.walks import rewrite, walk
@@ -46,15 +46,8 @@ def rows_of(query: Query) -> LiteralRows | None:
     return tuple(tuple(rewrite(value, lambda part, row=row: row.get(part)) for value in outputs) for row in below)  # type: ignore[misc]
 
 
-def _without_casts(value: Expr) -> Expr:
-    """The value inside implicit casts."""
-    while isinstance(value, Call) and value.implicit:
-        value = value.arguments[0]
-    return value
-
-
 def _is_plain(value: Expr) -> bool:
-    value = _without_casts(value)
+    value = bare_value(value)
     computed = not isinstance(value, Field) and any(
         isinstance(part, (Field, Windowed, Subquery)) for part in walk(value)
     )
@@ -102,7 +95,7 @@ def _all_differ(column: Sequence[Constant | None]) -> bool:
 
 def _bare(value: Expr) -> Constant | None:
     """A literal in a form in which equal values have equal texts, or None if the value or its type has no such form."""
-    value = _without_casts(value)
+    value = bare_value(value)
     if not isinstance(value, Constant) or not (value.type.integral or value.type in (STRING, DATE, TIMESTAMP)):
         return None
     text = value.value

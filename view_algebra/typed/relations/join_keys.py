@@ -6,7 +6,18 @@ type would silently give a view without rows. The author writes the cast.
 
 from __future__ import annotations
 
-from view_algebra.language.expressions import Call, Expr, Field, Joined, Nested, Read, Select, Stream, conjuncts
+from view_algebra.language.expressions import (
+    Call,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Read,
+    Select,
+    Stream,
+    bare_value,
+    conjuncts,
+)
 from view_algebra.language.types import STRING
 from view_algebra.language.walks import relations_in, walk
 from view_algebra.refusals import Wrong
@@ -26,22 +37,17 @@ def refuse_texts_that_meet_numbers(block: Select) -> None:
 
 def _refuse_reading(equality: Call, text: Expr, number: Expr, named: set[str]) -> None:
     """Refuses an equality that reads the text of one relation as a number to compare it with another relation's."""
-    if _without_cast(text).type != STRING or not text.type.numeric:
+    if bare_value(text).type != STRING or not text.type.numeric:
         return
     of_text, of_number = (_relations(side) & named for side in (text, number))
     if of_text and of_number and of_text.isdisjoint(of_number):
-        kind = _without_cast(number).type
+        kind = bare_value(number).type
         raise Wrong(
             equality.place,
             f"a join does not compare STRING with {kind}",
             f"Write CAST(… AS {kind}) around the text. A text that is not a number then matches nothing."
             f" Or declare its column as {kind}.",
         )
-
-
-def _without_cast(side: Expr) -> Expr:
-    """One side of an equality as its author wrote it."""
-    return side.arguments[0] if isinstance(side, Call) and side.function == "cast" and side.implicit else side
 
 
 def _relations(expression: Expr) -> set[str]:
