@@ -131,6 +131,14 @@ class _Parser(SparkParser):
             raise Wrong(_place_of(self._prev), "Spark rejects OFFSET … ROWS", "Write OFFSET 10.")
         return clause
 
+    def _parse_primary(self) -> exp.Expr | None:
+        """Accepts one point in a number. sqlglot reads `. 0.5` as 0.0.5."""
+        is_point = self._match(TokenType.DOT, advance=False)
+        primary = super()._parse_primary()
+        if is_point and primary is not None and "." in self._prev.text:
+            self._refuse("This cannot be parsed", self._prev)
+        return primary
+
     def _parse_positive(self) -> exp.Expr:
         """Reads +x as positive(x)."""
         operand = self._parse_unary()

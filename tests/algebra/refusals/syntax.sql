@@ -232,3 +232,10 @@ SELECT id FROM orders;
 CREATE VIEW v AS SELECT country FROM hourly; AS
 -- instead
 CREATE VIEW v AS SELECT country FROM hourly;
+
+-- a point before a fraction
+CREATE VIEW v AS
+SELECT event_id FROM events WHERE price > . 0.5;
+-- instead
+CREATE VIEW v AS
+SELECT event_id FROM events WHERE price > 0.5;
