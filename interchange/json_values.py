@@ -19,8 +19,7 @@ from typing import Any
 from interchange.json_text import Number
 from view_algebra.compiled import Source
 from view_algebra.language.encodings import UNITS
-from view_algebra.language.limits import mapped
-from view_algebra.language.types import STRING, Type, type_named
+from view_algebra.language.types import STRING, Type, rewritten_type, type_named
 from view_algebra.records.fields import THOUSANDS
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -49,7 +48,7 @@ def columns(source: Source) -> dict[str, Type]:
     """The type of each declared column by its field name in JSON. Times carry the declared unit of numbers."""
     unit = UNITS.get(source.properties.get("epoch", ""), "")
     kinds = {source.field(column.name): type_named(column.spark) or STRING for column in source.columns}
-    return {name: mapped(kind, lambda part: replace(part, unit=unit)) for name, kind in kinds.items()}
+    return {name: rewritten_type(kind, lambda part: replace(part, unit=unit)) for name, kind in kinds.items()}
 
 
 def fits(kind: Type, value: Any) -> bool:

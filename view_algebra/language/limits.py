@@ -18,12 +18,12 @@ read with texts in place of decimals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from view_algebra.language.expressions import NOW, Call, Expr
 from view_algebra.language.quoting import spark_name, spark_text, words
-from view_algebra.language.types import CALENDAR, FIRST_MICROSECOND, STRING, Type, inside
+from view_algebra.language.types import CALENDAR, FIRST_MICROSECOND, STRING, Type, inside, rewritten_type
 
 
 def with_unique_keys(text: str, kind: Type, depth: int = 0) -> str:
@@ -139,18 +139,6 @@ def permissive(corrupt: str) -> str:
     return f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{corrupt}')"
 
 
-def mapped(kind: Type, change: Callable[[Type], Type]) -> Type:
-    """The type with all its parts changed."""
-    return change(
-        replace(
-            kind,
-            fields=tuple((name, mapped(field, change)) for name, field in kind.fields),
-            element=mapped(kind.element, change) if kind.element else None,
-            key=mapped(kind.key, change) if kind.key else None,
-        )
-    )
-
-
 def decimals_alone(kind: Type) -> Type | None:
     """The type reduced to its decimals, or None if it has none."""
     if kind.name == "DECIMAL":
@@ -162,7 +150,7 @@ def decimals_alone(kind: Type) -> Type | None:
 
 def decimals_as_text(kind: Type) -> Type:
     """The type with STRING in place of every DECIMAL."""
-    return mapped(kind, lambda part: STRING if part.name == "DECIMAL" else part)
+    return rewritten_type(kind, lambda part: STRING if part.name == "DECIMAL" else part)
 
 
 def _schema(kind: Type) -> str:

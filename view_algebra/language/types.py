@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -380,6 +380,18 @@ def inside(kind: Type) -> Iterator[Type]:
     for part in (*(own for _, own in kind.fields), kind.key, kind.element):
         if part is not None:
             yield from inside(part)
+
+
+def rewritten_type(kind: Type, change: Callable[[Type], Type]) -> Type:
+    """The type with all its parts rewritten, innermost first."""
+    return change(
+        replace(
+            kind,
+            fields=tuple((name, rewritten_type(field, change)) for name, field in kind.fields),
+            element=rewritten_type(kind.element, change) if kind.element else None,
+            key=rewritten_type(kind.key, change) if kind.key else None,
+        )
+    )
 
 
 def of_scalars(kind: Type) -> bool:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from view_algebra.language.encodings import DAY, DECIMAL, PLAIN, SEMANTIC, UNITS, Encodings, as_json
-from view_algebra.language.limits import TIME_ALONE, mapped
+from view_algebra.language.limits import TIME_ALONE
 from view_algebra.language.quoting import spark_name, spark_text
-from view_algebra.language.types import CALENDAR, Type, inside
+from view_algebra.language.types import CALENDAR, Type, inside, rewritten_type
 
 DIGITS_ALONE = r"^[\x00-\x20]*+[+-]?+(?:[0-9]{1,3}|[0-9]{5,})[\x00-\x20]*+$"
 """A text of digits, which may be a number in any unit. Four digits are a year of ISO 8601."""
@@ -139,7 +139,7 @@ class ColumnDecoding:
 
     def as_read(self, kind: Type) -> Type:
         """The type that `from_json` reads a column as."""
-        return mapped(kind, lambda part: as_json(part) if self.encodings.decodes(part) else part)
+        return rewritten_type(kind, lambda part: as_json(part) if self.encodings.decodes(part) else part)
 
     def plain_part(self, kind: Type) -> Type | None:
         """The type without its decoded parts, or None if nothing remains."""

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from view_algebra.language.encodings import PLAIN, Encodings, as_json
-from view_algebra.language.limits import TIME_ALONE, mapped, permissive
+from view_algebra.language.limits import TIME_ALONE, permissive
 from view_algebra.language.quoting import spark_name, spark_text
-from view_algebra.language.types import CALENDAR, STRING, Type
+from view_algebra.language.types import CALENDAR, STRING, Type, rewritten_type
 from view_algebra.record_columns import NULLED
 from view_algebra.records.decoding import (
     CORRUPT,
@@ -577,7 +577,7 @@ def _as_json(kind: Type) -> Type:
     """The type reduced to its times, read as written."""
     fields = tuple((name, _as_json(field)) for name, field in kind.fields if _has_times(field))
     whole = Type(kind.name, fields=fields, key=kind.key, element=_as_json(kind.element) if kind.element else None)
-    return mapped(whole, lambda part: as_json(part) if part.name in CALENDAR else part)
+    return rewritten_type(whole, lambda part: as_json(part) if part.name in CALENDAR else part)
 
 
 def _time_reason(value: str, kind: Type, path: tuple[str, ...]) -> str:

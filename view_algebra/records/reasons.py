@@ -15,11 +15,10 @@ from view_algebra.language.limits import (
     decimals_alone,
     decimals_as_text,
     has_decimals,
-    mapped,
     may_be_long,
 )
 from view_algebra.language.quoting import spark_name, spark_text
-from view_algebra.language.types import STRING, TIMESTAMP, Type
+from view_algebra.language.types import STRING, TIMESTAMP, Type, rewritten_type
 from view_algebra.record_columns import LEFT_OUT, NULLED
 from view_algebra.records import debezium
 from view_algebra.records.decoding import CORRUPT, UNDECODED, WRONG, Columns, FieldOptions
@@ -222,7 +221,7 @@ def _time_alone(columns: Columns, text: str, struct: str, options: FieldOptions)
             today = "date_sub(current_date(), 1) AND date_add(current_date(), 2)"
             near.append(f"{_field(struct, path)} BETWEEN {today}")
             certain.append(f"{_field('texts', path)} RLIKE {spark_text(TIME_ALONE)}")
-        elif mapped(kind, _times_as_text) != kind:
+        elif rewritten_type(kind, _times_as_text) != kind:
             near.append("true")
             certain.append(f"to_json({_field('texts', path)}) RLIKE {spark_text(MAY_BE_TIME_ALONE)}")
     if not near:
@@ -239,7 +238,9 @@ def _times_as_text(kind: Type) -> Type:
 
 def _as_texts(columns: Columns, text: str, options: FieldOptions) -> str:
     """Reads a record again, with its times and decimals as texts."""
-    return json_read(text, [(n, decimals_as_text(mapped(kind, _times_as_text))) for n, kind in columns], options)
+    return json_read(
+        text, [(n, decimals_as_text(rewritten_type(kind, _times_as_text))) for n, kind in columns], options
+    )
 
 
 def _decimal_comma(columns: Columns, text: str, options: FieldOptions) -> str:

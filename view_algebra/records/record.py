@@ -9,9 +9,8 @@ from view_algebra.compiled import KeyFormat
 from view_algebra.formats import DECODED_KEYS, ValueSql
 from view_algebra.formats.interface import TEXT
 from view_algebra.language.encodings import Encodings
-from view_algebra.language.limits import mapped
 from view_algebra.language.quoting import spark_name
-from view_algebra.language.types import CALENDAR, SMALLINT, Type
+from view_algebra.language.types import CALENDAR, SMALLINT, Type, rewritten_type
 from view_algebra.records import debezium
 from view_algebra.records.decoding import ColumnDecoding, Columns, FieldOptions
 from view_algebra.records.fields import (
@@ -128,7 +127,7 @@ class Record:
 
     def as_read(self, kind: Type) -> Type:
         """The type that Spark's reader reads a column as."""
-        return self.decoding.as_read(mapped(kind, _without_tinyint))
+        return self.decoding.as_read(rewritten_type(kind, _without_tinyint))
 
     def read_as(self, columns: Columns) -> list[tuple[str, Type]]:
         """The columns with the types that Spark's reader reads them as."""
@@ -155,7 +154,7 @@ class Record:
 def declared_column(name: str, kind: Type, struct: str = "parsed") -> str:
     """A column with its declared type, from the result of `from_json`."""
     field = f"{struct}.{spark_name(name)}"
-    return field if mapped(kind, _without_tinyint) == kind else f"CAST({field} AS {kind.spark})"
+    return field if rewritten_type(kind, _without_tinyint) == kind else f"CAST({field} AS {kind.spark})"
 
 
 def _without_tinyint(kind: Type) -> Type:

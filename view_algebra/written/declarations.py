@@ -14,7 +14,6 @@ from sqlglot import exp
 from view_algebra.compiled import DEBEZIUM, KeyFormat
 from view_algebra.formats import ValueSql
 from view_algebra.language.encodings import Encodings
-from view_algebra.language.limits import mapped
 from view_algebra.language.quoting import LONGEST_POSTGRES_NAME, spark_text, words
 from view_algebra.language.starts import start_of
 from view_algebra.language.types import (
@@ -26,6 +25,7 @@ from view_algebra.language.types import (
     Type,
     not_in_json,
     read,
+    rewritten_type,
     unknown,
 )
 from view_algebra.record_columns import LOG_TIME, SOURCE_TIME
@@ -450,12 +450,12 @@ def _without_twins(kind: Type) -> Type:
         names = {name.lower() for name, _ in part.fields}
         return Type("MAP", key=STRING, element=STRING) if len(names) < len(part.fields) else part
 
-    return mapped(kind, as_map)
+    return rewritten_type(kind, as_map)
 
 
 def _with_keys_of_text(kind: Type) -> Type:
     """The type with STRING as the key of every map."""
-    return mapped(kind, lambda part: replace(part, key=STRING) if part.name == "MAP" else part)
+    return rewritten_type(kind, lambda part: replace(part, key=STRING) if part.name == "MAP" else part)
 
 
 _CONSTRAINTS = (exp.CommentColumnConstraint, exp.PrimaryKeyColumnConstraint, exp.UniqueColumnConstraint)
