@@ -824,21 +824,30 @@ def instead_of_rows(name: str) -> str:
     return f"Write {FOREIGN.get(name.lower(), 'LATERAL VIEW explode(tags) t AS tag')}."
 
 
-WINDOW_FUNCTIONS: dict[str, Gives] = _by_word(
-    {
-        "row_number rank dense_rank ntile": INT,
-        "percent_rank cume_dist": DOUBLE,
-        "lag lead first_value last_value nth_value": "first",
-    }
-)
-"""Functions that need OVER (…)."""
+@dataclass(frozen=True)
+class WindowFunction:
+    """A function that needs OVER (…).
+
+    gives: the type of its result
+    arguments: the fewest and the most
+    frame: the only frame that Spark allows, empty for none. None: any
+    """
+
+    gives: Gives
+    arguments: tuple[int, int] = (0, 0)
+    frame: str | None = None
+
 
 _SO_FAR = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-OWN_FRAMES = _by_word(
+WINDOW_FUNCTIONS = _by_word(
     {
-        "row_number rank dense_rank percent_rank ntile": f"ROWS {_SO_FAR}",
-        "cume_dist": f"RANGE {_SO_FAR}",
-        "lag lead": "",
+        "row_number rank dense_rank": WindowFunction(INT, frame=f"ROWS {_SO_FAR}"),
+        "ntile": WindowFunction(INT, (1, 1), f"ROWS {_SO_FAR}"),
+        "percent_rank": WindowFunction(DOUBLE, frame=f"ROWS {_SO_FAR}"),
+        "cume_dist": WindowFunction(DOUBLE, frame=f"RANGE {_SO_FAR}"),
+        "lag lead": WindowFunction("first", (1, 3), ""),
+        "first_value last_value": WindowFunction("first", (1, 1)),
+        "nth_value": WindowFunction("first", (2, 2)),
     }
 )
-"""Window functions that only allow one frame in Spark. An empty text means none."""
+"""Every window function by name."""

@@ -29,7 +29,7 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
-from view_algebra.language.functions import OWN_FRAMES, WINDOW_FUNCTIONS
+from view_algebra.language.functions import WINDOW_FUNCTIONS
 from view_algebra.language.time_windows import TIME_WINDOWS
 from view_algebra.language.walks import (
     above_group,
@@ -258,7 +258,8 @@ OVERLAPPING = "Spark would make those that overlap one. Take their start and end
 
 def refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, of_all: bool) -> None:
     """Refuses a frame on a function that has its own, and an order on a function of all rows."""
-    if rows and rows != OWN_FRAMES.get(name, rows):
+    own = WINDOW_FUNCTIONS[name].frame if name in WINDOW_FUNCTIONS else None
+    if rows and own not in (None, rows):
         raise Wrong(place, f"Spark refuses {name}() over a frame", "Leave the frame out.")
     if of_all and (order or rows):
         way_out = "Leave ORDER BY out, or write percentile(x, 0.5) OVER (…)."

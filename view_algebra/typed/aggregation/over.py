@@ -137,16 +137,7 @@ def _aggregate_over(name: str, node: exp.Anonymous, scope: Scope) -> Aggregate:
 
 def _window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tuple[tuple[Expr, ...], Type]:
     """The arguments of a window function, and the type of its result."""
-    gives = WINDOW_FUNCTIONS[name]
-    counts = {
-        "lag": (1, 3),
-        "lead": (1, 3),
-        "first_value": (1, 1),
-        "last_value": (1, 1),
-        "nth_value": (2, 2),
-        "ntile": (1, 1),
-    }
-    fewest, most = counts.get(name, (0, 0))
+    gives, (fewest, most) = WINDOW_FUNCTIONS[name].gives, WINDOW_FUNCTIONS[name].arguments
     if not fewest <= len(arguments) <= most:
         raise Wrong(place, not_taken(name, len(arguments)), "See docs/sql.md.")
     first = 0 if name == "ntile" else 1
