@@ -152,7 +152,7 @@ SELECT country, last(n) AS n FROM hourly GROUP BY country;
 CREATE VIEW v AS
 SELECT country, max_by(n, hour) AS n FROM hourly GROUP BY country;
 
--- the last word of a record
+-- the last element of each record
 CREATE VIEW v AS
 SELECT country, last(letter) AS l FROM events LATERAL VIEW explode(split(kind, '')) t AS letter GROUP BY country;
 -- instead, as printed
@@ -166,21 +166,21 @@ SELECT max_by(kind) AS k FROM events;
 CREATE VIEW v AS
 SELECT max_by(kind, ts) AS k FROM events;
 
--- IGNORE NULLS of an aggregate that always does
+-- IGNORE NULLS of max()
 CREATE VIEW v AS
 SELECT max(kind) IGNORE NULLS AS k FROM events;
 -- instead
 CREATE VIEW v AS
 SELECT max(kind) AS k FROM events;
 
--- a count that is nearly exact
+-- an estimate with too small an error
 CREATE VIEW v AS
 SELECT approx_count_distinct(user_id, 0.001) AS n FROM events;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT count(DISTINCT user_id) AS n FROM events;
 
--- a relative error that is none
+-- a relative error above 0.39
 CREATE VIEW v AS
 SELECT approx_count_distinct(user_id, 10) AS n FROM events;
 -- instead, as printed
@@ -208,7 +208,7 @@ SELECT country, count(DISTINCT *) AS users FROM events GROUP BY country;
 CREATE VIEW v AS
 SELECT country, count(DISTINCT user_id) AS users FROM events GROUP BY country;
 
--- distinct values beside a column that is not grouped
+-- DISTINCT values next to an ungrouped column
 CREATE VIEW v AS
 SELECT country, kind, count(DISTINCT user_id) AS users FROM events GROUP BY country;
 -- instead, as printed
@@ -299,7 +299,7 @@ SELECT country, n, median(n) OVER (PARTITION BY country ORDER BY hour) AS m FROM
 CREATE VIEW v AS
 SELECT country, n, percentile(n, 0.5) OVER (PARTITION BY country ORDER BY hour) AS m FROM hourly;
 
--- a text as a float above
+-- a text cast to FLOAT above the aggregation
 CREATE VIEW v AS
 SELECT CAST(country AS FLOAT) AS c FROM hourly;
 -- instead, as printed
@@ -313,7 +313,7 @@ SELECT CAST(user_id AS DATE) AS d, count(*) AS n FROM events GROUP BY CAST(user_
 CREATE VIEW v AS
 SELECT date_add(DATE '1970-01-01', CAST(user_id AS INT)) AS d, count(*) AS n FROM events GROUP BY date_add(DATE '1970-01-01', CAST(user_id AS INT));
 
--- a FILTER on no aggregate
+-- FILTER after a scalar function
 CREATE VIEW v AS
 SELECT abs(user_id) FILTER (WHERE kind = 'a') AS n FROM events;
 -- instead, as printed
@@ -327,21 +327,21 @@ SELECT jsonb_agg(kind) FILTER (WHERE kind <> 'a') AS kinds FROM events;
 CREATE VIEW v AS
 SELECT collect_list(kind) FILTER (WHERE kind <> 'a') AS kinds FROM events;
 
--- first() of records that are sorted
+-- first() of sorted records
 CREATE VIEW v AS
 SELECT kind, first(price) AS p FROM (SELECT kind, price FROM events ORDER BY price) GROUP BY kind;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT kind, min_by(price, ts) AS p FROM events GROUP BY kind;
 
--- collect_list() of records that are sorted
+-- collect_list() of sorted records
 CREATE VIEW v AS
 SELECT kind, collect_list(user_id) AS p FROM (SELECT kind, user_id FROM events ORDER BY user_id) GROUP BY kind;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT kind, max_by(user_id, ts) AS p FROM events GROUP BY kind;
 
--- an error too small for a power of two
+-- an error too small for Python's floats
 CREATE VIEW v AS
 SELECT kind, approx_count_distinct(user_id, 1e-200) AS n FROM events GROUP BY kind;
 -- instead, as printed

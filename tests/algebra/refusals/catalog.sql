@@ -1,14 +1,14 @@
--- an index on a column that there is not
+-- an index on an unknown column
 CREATE VIEW v TBLPROPERTIES ('index' = 'country, hours') AS SELECT country, price FROM events;
 -- instead
 CREATE VIEW v TBLPROPERTIES ('index' = 'country, price') AS SELECT country, price FROM events;
 
--- an index on nothing
+-- an index without columns
 CREATE VIEW v TBLPROPERTIES ('index' = '') AS SELECT country, price FROM events;
 -- instead, as printed
 CREATE VIEW v TBLPROPERTIES ('index' = 'country, placed_at') AS SELECT country, ts AS placed_at FROM events;
 
--- an index on a column and nothing
+-- an index with a comma too many
 CREATE VIEW v TBLPROPERTIES ('index' = 'country, ') AS SELECT country, price FROM events;
 -- instead, as printed
 CREATE VIEW v TBLPROPERTIES ('index' = 'country, placed_at') AS SELECT country, ts AS placed_at FROM events;
@@ -18,7 +18,7 @@ CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERT
 -- instead
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json'); CREATE VIEW w TBLPROPERTIES ('index' = 'a') AS SELECT a FROM x;
 
--- an index on a column that a table has not
+-- an index on an unknown column of a table
 CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('index' = 'b');
 -- instead
 CREATE TABLE x (a INT PRIMARY KEY, b STRING) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('index' = 'a, b');
@@ -28,7 +28,7 @@ CREATE VIEW v TBLPROPERTIES ('index' = 'tags') AS SELECT tags, price FROM events
 -- instead
 CREATE VIEW v TBLPROPERTIES ('index' = 'price') AS SELECT tags, price FROM events;
 
--- an index on what is computed when it is read
+-- an index on a column computed when the view is read
 CREATE VIEW v TBLPROPERTIES ('index' = 'twice') AS SELECT country, 2 * count(*) AS twice FROM events GROUP BY country;
 -- instead
 CREATE VIEW v TBLPROPERTIES ('index' = 'n') AS SELECT country, count(*) AS n FROM events GROUP BY country;

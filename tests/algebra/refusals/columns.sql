@@ -3,7 +3,7 @@ CREATE TABLE good_records (a INT) USING kafka OPTIONS (topic 'x', format 'json')
 -- instead
 CREATE TABLE fine_records (a INT) USING kafka OPTIONS (topic 'x', format 'json');
 
--- a name of what explode makes
+-- a column with the name of an exploded element
 CREATE TABLE x (`element 1` INT) USING kafka OPTIONS (topic 'x', format 'json');
 -- instead, as printed
 CREATE TABLE x (element_1 INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('field.element_1' = 'element 1');
@@ -23,7 +23,7 @@ CREATE TABLE x (a INT, b AS) USING kafka OPTIONS (topic 'x', format 'json');
 -- instead
 CREATE TABLE x (a INT, b STRING) USING kafka OPTIONS (topic 'x', format 'json');
 
--- keys that JSON has not
+-- a map with keys that are not texts
 CREATE TABLE x (a MAP<INT, STRING>) USING kafka OPTIONS (topic 'x', format 'json');
 -- instead, as printed
 CREATE TABLE x (a MAP<STRING, STRING>) USING kafka OPTIONS (topic 'x', format 'json');
@@ -113,7 +113,7 @@ CREATE TABLE x (a INT NOT NULL) USING kafka OPTIONS (topic 'x', format 'json');
 -- instead
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json');
 
--- a type that there is not
+-- a misspelled type
 CREATE TABLE more (x STRIN) USING kafka OPTIONS (topic 'more', format 'json');
 -- instead, as printed
 CREATE TABLE more (x STRING) USING kafka OPTIONS (topic 'more', format 'json');
@@ -132,7 +132,7 @@ SELECT kind::int8 AS t FROM events;
 CREATE VIEW v AS
 SELECT kind::bigint AS t FROM events;
 
--- a text of no length
+-- VARCHAR without a length
 CREATE VIEW v AS
 SELECT CAST(user_id AS VARCHAR) AS t FROM events;
 -- instead, as printed

@@ -26,21 +26,21 @@ SELECT event_id, CAST(ts - '2024-01-01' AS BIGINT) AS s FROM events;
 CREATE VIEW v AS
 SELECT event_id, CAST(ts - CAST('2024-01-01' AS TIMESTAMP) AS BIGINT) AS s FROM events;
 
--- a condition that is none
+-- a number as a condition
 CREATE VIEW v AS
 SELECT count(*) AS n FROM events WHERE user_id;
 -- instead
 CREATE VIEW v AS
 SELECT count(*) AS n FROM events WHERE user_id <> 0;
 
--- different pairs
+-- count(DISTINCT (a, b))
 CREATE VIEW v AS
 SELECT count(DISTINCT (user_id, kind)) AS n FROM events;
 -- instead
 CREATE VIEW v AS
 SELECT count(DISTINCT to_json(struct(user_id, kind))) AS n FROM events;
 
--- a number as a text of a pattern
+-- to_char of a number
 CREATE VIEW v AS
 SELECT to_char(amount, '999.99') AS t FROM events;
 -- instead, as printed
@@ -61,14 +61,14 @@ SELECT country FROM hourly WHERE (country, n) IN (('NL', 1), ('BE', 2));
 CREATE VIEW v AS
 SELECT country FROM hourly WHERE (length(country) = 1 AND n = 2) OR (length(country) = 3 AND n = 4);
 
--- an escape of nothing
+-- ESCAPE before a character that needs none
 CREATE VIEW v AS
 SELECT country FROM hourly WHERE country LIKE '!NL' ESCAPE '!';
 -- instead
 CREATE VIEW v AS
 SELECT country FROM hourly WHERE country LIKE '!!NL' ESCAPE '!';
 
--- a truth compared with a number below 1
+-- a BOOLEAN compared with a fraction
 CREATE VIEW v AS
 SELECT event_id, (user_id > 1) = 0.5 AS x FROM events;
 -- instead, as printed

@@ -53,7 +53,7 @@ CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf', schema
 -- instead
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf', schema 'syntax = "proto3"; message A { int64 a = 1; }');
 
--- a descriptor that is none
+-- base64 of something other than a descriptor
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf', schema 'c2hvcC5PcmRlcg==');
 -- instead
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf', schema 'CiEKB2EucHJvdG8iDgoBQRIJCgFhGAEgASgFYgZwcm90bzM=');
@@ -68,7 +68,7 @@ CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf', schema
 -- instead, as printed
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf', schema 'syntax = "proto3"; package shop; message A { int64 a = 1; } message B { int64 a = 1; }', message 'shop.B');
 
--- a message of no schema
+-- a message without a schema
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf', message 'shop.A');
 -- instead
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'protobuf');

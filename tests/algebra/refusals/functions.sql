@@ -19,7 +19,7 @@ SELECT kind FROM events WHERE kind IN tags;
 CREATE VIEW v AS
 SELECT kind FROM events WHERE array_contains(tags, kind);
 
--- to_json of what groups give
+-- to_json above the aggregation
 CREATE VIEW v AS
 SELECT country, to_json(named_struct('n', count(*), 's', sum(amount))) AS j FROM events GROUP BY country;
 -- instead
@@ -82,7 +82,7 @@ SELECT greatest(kind, 1) AS n FROM events;
 CREATE VIEW v AS
 SELECT greatest(CAST(kind AS INT), 1) AS n FROM events;
 
--- a bar of stars
+-- repeat() with a count from a group
 CREATE VIEW v AS
 SELECT country, repeat('*', CAST(count(*) AS INT)) AS bar FROM events GROUP BY country;
 -- instead, as printed
@@ -103,14 +103,14 @@ SELECT country, arg_max(kind, ts) AS k FROM events GROUP BY country;
 CREATE VIEW v AS
 SELECT country, max_by(kind, ts) AS k FROM events GROUP BY country;
 
--- the greatest of nothing but NULL
+-- max() of NULLs only
 CREATE VIEW v AS
 SELECT kind, max(coalesce(NULL, NULL)) AS m FROM events GROUP BY kind;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT kind, max(CAST(NULL AS STRING)) AS m FROM events GROUP BY kind;
 
--- different values of nothing but NULL
+-- count(DISTINCT NULL)
 CREATE VIEW v AS
 SELECT kind, count(DISTINCT NULL) AS n FROM events GROUP BY kind;
 -- instead

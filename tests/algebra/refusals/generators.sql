@@ -5,7 +5,7 @@ SELECT s, n FROM (SELECT explode(sequence(10, 1, 4)) AS s) CROSS JOIN (SELECT co
 CREATE VIEW v AS
 SELECT s, n FROM (VALUES (1), (2)) AS steps(s) CROSS JOIN (SELECT count(*) AS n FROM events);
 
--- a sequence by steps of what a record decides
+-- a sequence whose end comes from a record
 CREATE VIEW v AS
 SELECT event_id, explode(sequence(user_id, kafka_offset, 5)) AS s FROM events;
 -- instead, as printed
@@ -96,7 +96,7 @@ SELECT tag, count(*) AS n FROM events LATERAL VIEW explode(tags) t AS pos, tag G
 CREATE VIEW v AS
 SELECT tag, count(*) AS n FROM events LATERAL VIEW posexplode(tags) t AS pos, tag GROUP BY tag;
 
--- explode beside aggregates
+-- explode next to aggregates
 CREATE VIEW v AS
 SELECT explode(tags) AS tag, count(*) AS n FROM events;
 -- instead, as printed
@@ -187,14 +187,14 @@ SELECT country, explode(collect_set(kind)) AS kind FROM events GROUP BY country 
 CREATE VIEW v AS
 SELECT country, kind FROM (SELECT country, count(*) AS n, collect_set(kind) AS kinds FROM events GROUP BY country) LATERAL VIEW explode(kinds) t AS kind ORDER BY n, kind, country LIMIT 3;
 
--- explode beside ROLLUP
+-- explode next to ROLLUP
 CREATE VIEW v AS
 SELECT country, explode(collect_set(kind)) AS kind FROM events GROUP BY ROLLUP (country);
 -- instead
 CREATE VIEW v AS
 SELECT country, explode(kinds) AS kind FROM (SELECT country, collect_set(kind) AS kinds FROM events GROUP BY ROLLUP (country));
 
--- explode beside HAVING
+-- explode next to HAVING
 CREATE VIEW v AS
 SELECT country, explode(collect_set(kind)) AS kind FROM events GROUP BY country HAVING count(*) > 3;
 -- instead

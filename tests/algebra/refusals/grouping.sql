@@ -19,7 +19,7 @@ SELECT count(*) AS n FROM events GROUP BY ();
 CREATE VIEW v AS
 SELECT count(*) AS n FROM events;
 
--- () beside columns
+-- () next to columns
 CREATE VIEW v AS
 SELECT country, count(*) AS n FROM events GROUP BY country, ();
 -- instead
@@ -180,7 +180,7 @@ SELECT kafka_key AS k, count(*) AS n FROM events GROUP BY kafka_key;
 CREATE VIEW v AS
 SELECT decode(kafka_key, 'UTF-8') AS k, count(*) AS n FROM events GROUP BY decode(kafka_key, 'UTF-8');
 
--- ROLLUP beside sessions of a join
+-- ROLLUP next to sessions of a join
 CREATE VIEW v AS
 SELECT country, session_window(o.ts, '1 hour').start AS s, count(*) AS n FROM orders o JOIN users u ON u.user_id = o.user_id JOIN hourly ON true GROUP BY session_window(o.ts, '1 hour'), ROLLUP(country);
 -- instead, as printed
@@ -194,7 +194,7 @@ SELECT country, count(*) AS n FROM events e WHERE EXISTS (SELECT 1 FROM users u 
 CREATE VIEW v AS
 SELECT country, to_json(tags) AS tags, count(*) AS n FROM events e GROUP BY country, to_json(tags);
 
--- GROUP BY ALL beside the name of an output
+-- GROUP BY ALL next to the name of an output
 CREATE VIEW v AS
 SELECT country AS c, upper(c) AS d, sum(n) AS n FROM hourly GROUP BY ALL;
 -- instead

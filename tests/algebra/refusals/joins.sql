@@ -40,14 +40,14 @@ SELECT o.id FROM orders o OUTER JOIN users u;
 CREATE VIEW v AS
 SELECT o.id FROM orders o FULL JOIN users u ON o.user_id = u.user_id;
 
--- a column that a join gives beside one that another gives once
+-- a column of one join next to a column that USING merges
 CREATE VIEW v AS
 SELECT country, a.n FROM hourly a JOIN hourly b USING (country) JOIN hourly c ON a.country = c.country;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT a.country, a.n FROM hourly a JOIN hourly b USING (country) JOIN hourly c ON a.country = c.country;
 
--- all columns of a join beside one that gives some once
+-- all columns of a join next to a NATURAL JOIN
 CREATE VIEW v AS
 SELECT * FROM (SELECT country FROM hourly) a NATURAL JOIN (SELECT country, n FROM hourly) b JOIN (SELECT country, hour FROM hourly) c ON a.country = c.country;
 -- instead, as printed
@@ -110,7 +110,7 @@ SELECT price FROM prices FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01' AS p;
 CREATE VIEW v AS
 SELECT p.price FROM orders AS o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id;
 
--- as of a column that is not there
+-- AS OF an unknown column
 CREATE VIEW v AS
 SELECT o.id, p.price
 FROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.tss AS p ON o.user_id = p.user_id;

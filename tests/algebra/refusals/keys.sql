@@ -1,4 +1,4 @@
--- UNIQUE of no column
+-- UNIQUE of an unknown column
 CREATE TABLE x (a INT, UNIQUE (b)) USING kafka OPTIONS (topic 'x', format 'json');
 -- instead
 CREATE TABLE x (a INT, UNIQUE (a)) USING kafka OPTIONS (topic 'x', format 'json');
@@ -18,7 +18,7 @@ CREATE TABLE x (a INT PRIMARY KEY, b INT, UNIQUE (b)) USING kafka OPTIONS (topic
 -- instead
 CREATE TABLE x (a INT PRIMARY KEY, b INT) USING kafka OPTIONS (topic 'x', format 'json');
 
--- duplicates of a while that is none
+-- dedupe_within in words
 CREATE TABLE x (a INT, UNIQUE (a)) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('dedupe_within' = 'an hour');
 -- instead, as printed
 CREATE TABLE x (a INT, UNIQUE (a)) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('dedupe_within' = '1 hour');
@@ -48,12 +48,12 @@ CREATE TABLE x (a BIGINT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROP
 -- instead, as printed
 CREATE TABLE x (a TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('event_time' = 'a', 'epoch' = 'ms');
 
--- a unit that is none
+-- an unknown epoch unit
 CREATE TABLE x (a TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('epoch' = 'millis');
 -- instead, as printed
 CREATE TABLE x (a TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('epoch' = 'ms');
 
--- a unit of no time
+-- an epoch unit without a column of times
 CREATE TABLE x (a BIGINT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('epoch' = 'ms');
 -- instead
 CREATE TABLE x (a TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('epoch' = 'ms');
@@ -63,7 +63,7 @@ CREATE TABLE x (ts_ms TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'debeziu
 -- instead
 CREATE TABLE x (ts_ms TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'debezium-json', 'time.precision.mode' 'connect');
 
--- a mode that Debezium has not
+-- an unknown mode of Debezium
 CREATE TABLE x (a DECIMAL) USING kafka OPTIONS (topic 'x', format 'json', decimal.handling.mode 'text');
 -- instead, as printed
 CREATE TABLE x (a DECIMAL) USING kafka OPTIONS (topic 'x', format 'json', decimal.handling.mode 'string');
@@ -88,7 +88,7 @@ CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'json'
 -- instead, as printed
 CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'json');
 
--- event_time of no column
+-- event_time of an unknown column
 CREATE TABLE x (at TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('event_time' = 'att');
 -- instead, as printed
 CREATE TABLE x (at TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('event_time' = 'at');
@@ -108,7 +108,7 @@ CREATE TABLE x (at STRING) USING kafka OPTIONS (topic 'x', format 'json') TBLPRO
 -- instead, as printed
 CREATE TABLE x (at TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('event_time' = 'at');
 
--- duplicates of a while
+-- dedupe_within without UNIQUE
 CREATE TABLE more (x STRING) USING kafka OPTIONS (topic 'more', format 'json') TBLPROPERTIES ('dedupe_within' = '1 day');
 -- instead, as printed
 CREATE TABLE more (id STRING, UNIQUE (id)) USING kafka OPTIONS (topic 'more', format 'json') TBLPROPERTIES ('dedupe_within' = '1 day');

@@ -1,4 +1,4 @@
--- an empty list of no type
+-- an empty array without a type
 CREATE VIEW v AS
 SELECT event_id, array() AS a FROM events;
 -- instead, as printed
@@ -61,7 +61,7 @@ SELECT transform(array(1, 2), x -> x + count(*)) AS s FROM events;
 CREATE VIEW v AS
 SELECT transform(array(1, 2), x -> x + 1) AS s FROM events;
 
--- a schema that is no literal
+-- a schema from a column
 CREATE VIEW v AS
 SELECT from_json(kind, country) AS t FROM events;
 -- instead, as printed

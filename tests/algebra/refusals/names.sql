@@ -49,14 +49,14 @@ SELECT kind AS ctid, count(*) AS n FROM events GROUP BY kind;
 CREATE VIEW v AS
 SELECT kind AS another_name, count(*) AS n FROM events GROUP BY kind;
 
--- * without a field of a column
+-- * EXCEPT a field
 CREATE VIEW v AS
 SELECT * EXCEPT (payload, tags, payload.user) FROM events;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT * EXCEPT (tags, payload) FROM events;
 
--- * without a column that there is not
+-- * EXCEPT an unknown column
 CREATE VIEW v AS
 SELECT * EXCEPT (kinds) FROM hourly;
 -- instead
@@ -77,7 +77,7 @@ SELECT k, n FROM (SELECT country AS k, kind AS k, count(*) AS n FROM events GROU
 CREATE VIEW v AS
 SELECT k, n FROM (SELECT country AS k, kind AS j, count(*) AS n FROM events GROUP BY country, kind);
 
--- a column of the query two around
+-- a column from two queries further out
 CREATE VIEW v AS
 SELECT a.country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND EXISTS (SELECT 1 FROM events c WHERE c.country = b.country AND c.user_id > a.n));
 -- instead
@@ -112,14 +112,14 @@ SELECT country, n % 2 FROM hourly QUALIFY rank() OVER (ORDER BY n) = 1;
 CREATE VIEW v AS
 SELECT country, n % 2 AS m FROM hourly QUALIFY rank() OVER (ORDER BY n) = 1;
 
--- a table called as cells are beside them
+-- a relation named cell
 CREATE VIEW v AS
 SELECT cell.name, count(*) AS n FROM events JOIN users AS cell USING (user_id) GROUP BY cell.name;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT c.name, count(*) AS n FROM events JOIN users AS c USING (user_id) GROUP BY c.name;
 
--- an order of all beside a column all
+-- ORDER BY ALL next to a column named all
 CREATE VIEW v AS
 SELECT `all`, n FROM (SELECT kind AS `all`, count(*) AS n FROM events GROUP BY kind) ORDER BY ALL;
 -- instead, as printed
@@ -154,7 +154,7 @@ SELECT 1 AS one;
 CREATE VIEW v AS
 SELECT 1 AS one, country FROM hourly;
 
--- * of nothing
+-- * without FROM
 CREATE VIEW v AS
 SELECT *;
 -- instead

@@ -33,7 +33,7 @@ CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERT
 -- instead, as printed
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('partitions' = '2');
 
--- partitions that are no number
+-- partitions in words
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('partitions' = 'two');
 -- instead, as printed
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('partitions' = '4');
@@ -43,7 +43,7 @@ CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERT
 -- instead, as printed
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('quarantine_bytes' = '1 GB');
 
--- an age that is no number of days
+-- quarantine_age in words
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('quarantine_age' = 'a while');
 -- instead, as printed
 CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json') TBLPROPERTIES ('quarantine_age' = '90 days');

@@ -138,7 +138,7 @@ SELECT tag, row_number() OVER (PARTITION BY tag ORDER BY ts) AS r FROM events LA
 CREATE VIEW v AS
 SELECT tag, row_number() OVER (PARTITION BY tag ORDER BY ts, kafka_partition, kafka_offset, place) AS r FROM events LATERAL VIEW posexplode(tags) t AS place, tag;
 
--- row_number where nothing tells two rows apart
+-- row_number of rows without a unique key
 CREATE VIEW v AS
 SELECT country, row_number() OVER (ORDER BY country) AS r FROM (SELECT country FROM hourly UNION ALL SELECT country FROM hourly);
 -- instead
@@ -152,7 +152,7 @@ SELECT country, string_agg(kind, ',' ORDER BY ts) AS k FROM events GROUP BY coun
 CREATE VIEW v AS
 SELECT country, listagg(kind, ',') WITHIN GROUP (ORDER BY ts) AS k FROM events GROUP BY country;
 
--- last_value among equals
+-- last_value of rows with equal sort keys
 CREATE VIEW v AS
 SELECT country, hour, last_value(n) OVER (PARTITION BY country ORDER BY date_trunc('day', hour)) AS r FROM hourly;
 -- instead, as printed
@@ -264,7 +264,7 @@ SELECT kind, rank() OVER (ORDER BY ts) AS r FROM events WHERE r < 5;
 CREATE VIEW v AS
 SELECT kind, rank() OVER (ORDER BY ts) AS r FROM events QUALIFY r < 5;
 
--- a list of the rows so far
+-- collect_list OVER an order
 CREATE VIEW v AS
 SELECT event_id, collect_list(kind) OVER (PARTITION BY user_id ORDER BY ts) AS k FROM events;
 -- instead, as printed

@@ -5,7 +5,7 @@ SELECT p.nl FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('
 CREATE VIEW v AS
 SELECT p.nl FROM (SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL' AS nl, 'FR'))) AS p;
 
--- PIVOT beside a join
+-- PIVOT next to a join
 CREATE VIEW v AS
 SELECT * FROM hourly AS h JOIN (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL', 'FR')) ON h.n = NL;
 -- instead
@@ -19,7 +19,7 @@ SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n), max(n) FOR country 
 CREATE VIEW v AS
 SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) AS total, max(n) AS most FOR country IN ('NL', 'FR'));
 
--- PIVOT of a count beside a text
+-- PIVOT of a count next to a text
 CREATE VIEW v AS
 SELECT * FROM (SELECT kind, country FROM events) PIVOT (count(*) AS n, max(country) AS c FOR kind IN ('show', 'click'));
 -- instead

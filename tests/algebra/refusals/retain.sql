@@ -8,27 +8,27 @@ CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT d, count(*) AS n FR
 -- instead, as printed
 CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT d, count(*) AS n FROM events LATERAL VIEW explode(array(date_trunc('day', ts))) t AS d GROUP BY d;
 
--- retain beside a subquery
+-- retain with a subquery
 CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT day, count(*) AS n FROM events WHERE user_id IN (SELECT user_id FROM orders) GROUP BY day;
 -- instead
 CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT day, user_id, count(*) AS n FROM events GROUP BY day, user_id; CREATE VIEW v AS SELECT day, sum(n) AS n FROM w WHERE user_id IN (SELECT user_id FROM orders) GROUP BY day;
 
--- retain beside a window function
+-- retain with a window function
 CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT day, sum(count(*)) OVER (ORDER BY day) AS n FROM events GROUP BY day;
 -- instead
 CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT day, count(*) AS n FROM events GROUP BY day; CREATE VIEW v AS SELECT day, sum(n) OVER (ORDER BY day) AS n FROM w;
 
--- retain beside LIMIT
+-- retain with LIMIT
 CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT day, count(*) AS n FROM events GROUP BY day ORDER BY day LIMIT 7;
 -- instead
 CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT day, count(*) AS n FROM events GROUP BY day; CREATE VIEW v AS SELECT day, n FROM w ORDER BY day LIMIT 7;
 
--- retain beside a hopping window
+-- retain with a hopping window
 CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT day, window(ts, '1 hour', '5 minutes').start AS w, count(*) AS n FROM events GROUP BY day, window(ts, '1 hour', '5 minutes');
 -- instead, as printed
 CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT window(ts, '5 minutes').start AS w, count(*) AS n FROM events GROUP BY window(ts, '5 minutes');
 
--- what only records tell, of a view that retains
+-- the order of events of a view that retains
 CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT user_id, kind, ts FROM events; CREATE VIEW v AS SELECT user_id, last(kind) AS kind FROM w GROUP BY user_id;
 -- instead, as printed
 CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT user_id, kind, ts FROM events; CREATE VIEW v AS SELECT user_id, max_by(kind, ts) AS kind FROM w GROUP BY user_id;
@@ -43,7 +43,7 @@ CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT e.day, count(*) AS 
 -- instead, as printed
 CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT date_trunc('day', e.ts) AS day, count(*) AS n FROM orders o JOIN events e ON e.user_id = o.user_id GROUP BY date_trunc('day', e.ts);
 
--- retain by a time that is no column of cells
+-- retain by a time that cells do not hold
 CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT date_add(e.day, 1) AS x FROM events e JOIN orders o ON e.user_id = o.user_id AND date_add(e.day, 1) > o.ts;
 -- instead, as printed
 CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT date_trunc('day', o.ts) AS day FROM events e JOIN orders o ON e.user_id = o.user_id AND date_add(e.day, 1) > o.ts;

@@ -12,7 +12,7 @@ SELECT user_id FROM orders UNION CORRESPONDING SELECT user_id FROM users;
 CREATE VIEW v AS
 SELECT user_id FROM orders UNION SELECT user_id FROM users;
 
--- sides of a UNION ALL that say alike which they are
+-- sides of a UNION ALL with the same literal
 CREATE VIEW v AS
 SELECT k, lag(n) OVER (ORDER BY k) AS l FROM (SELECT 'a' AS k, count(*) AS n FROM events UNION ALL SELECT 'a', count(*) FROM orders);
 -- instead

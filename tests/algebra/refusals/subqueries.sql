@@ -40,7 +40,7 @@ SELECT user_id, count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) 
 CREATE VIEW v AS
 SELECT user_id, count(*) FILTER (WHERE country IN ('NL', 'BE')) AS n FROM events GROUP BY user_id, session_window(ts, '5 minutes');
 
--- a filter by other records beside a list
+-- a filter by other records next to a list
 CREATE VIEW v AS
 SELECT collect_list(kind) AS k, count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events;
 -- instead
@@ -68,7 +68,7 @@ SELECT country, (SELECT max(n) - hourly.n FROM hourly h WHERE h.country = hourly
 CREATE VIEW v AS
 SELECT country, (SELECT max(n) FROM hourly h WHERE h.country = hourly.country) - n AS m FROM hourly;
 
--- a correlated subquery beside GROUP BY
+-- a correlated subquery next to GROUP BY
 CREATE VIEW v AS
 SELECT country, max(n) AS n, (SELECT max(h.n) FROM hourly h WHERE h.country = hourly.country) AS m FROM hourly GROUP BY country;
 -- instead
@@ -89,7 +89,7 @@ SELECT country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b LEFT JOIN (SEL
 CREATE VIEW v AS
 SELECT country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b JOIN (SELECT hour, n FROM hourly c WHERE c.country = a.country) d ON d.hour = b.hour WHERE d.n > 3);
 
--- a correlated subquery beside ROLLUP
+-- a correlated subquery in HAVING next to ROLLUP
 CREATE VIEW v AS
 SELECT country, sum(n) AS n FROM hourly a GROUP BY ROLLUP (country) HAVING EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND b.n > 3);
 -- instead
@@ -180,7 +180,7 @@ SELECT country, hour FROM hourly ORDER BY EXISTS (SELECT 1 FROM hourly), country
 CREATE VIEW v AS
 SELECT country, hour FROM (SELECT country, hour, EXISTS (SELECT 1 FROM hourly) AS e FROM hourly) ORDER BY e, country, hour LIMIT 3;
 
--- EXISTS beside an operator
+-- EXISTS next to an operator
 CREATE VIEW v AS
 SELECT country FROM hourly WHERE EXISTS (SELECT 1 FROM events) = true;
 -- instead, as printed

@@ -13,7 +13,7 @@ CREATE VIEW v AS SELECT 'x FROM events;
 -- instead
 CREATE VIEW v AS SELECT 'x' AS x FROM events;
 
--- a word that SQL does not have
+-- a misspelled keyword
 CREATE VIEW v AS SELEC country FROM events;
 -- instead
 CREATE VIEW v AS SELECT country FROM events;
@@ -39,7 +39,7 @@ SELECT FROM events;
 CREATE VIEW v AS
 SELECT country FROM events;
 
--- OVER of nothing
+-- OVER without parentheses
 CREATE VIEW v AS
 SELECT sum(user_id) OVER AS n FROM events;
 -- instead, as printed
@@ -81,28 +81,28 @@ SELECT event_id, (amount > 1) = kind LIKE 'a%' AS k FROM events;
 CREATE VIEW v AS
 SELECT event_id, (amount > 1) = (kind LIKE 'a%') AS k FROM events;
 
--- a shift beside another operator of bits
+-- a shift next to another bitwise operator
 CREATE VIEW v AS
 SELECT user_id & 3 >> 1 AS n FROM events;
 -- instead
 CREATE VIEW v AS
 SELECT (user_id & 3) >> 1 AS n FROM events;
 
--- a sum beside joined texts
+-- a sum next to ||
 CREATE VIEW v AS
 SELECT country || user_id + 1 AS t FROM events;
 -- instead
 CREATE VIEW v AS
 SELECT country || (user_id + 1) AS t FROM events;
 
--- a comparison beside IN
+-- a comparison next to IN
 CREATE VIEW v AS
 SELECT count(*) AS n FROM events WHERE user_id > 1 = kind IN ('a', 'b');
 -- instead
 CREATE VIEW v AS
 SELECT count(*) AS n FROM events WHERE (user_id > 1) = (kind IN ('a', 'b'));
 
--- a comparison beside LIKE
+-- a comparison next to LIKE
 CREATE VIEW v AS
 SELECT count(*) AS n FROM events WHERE kind LIKE 'a%' = true;
 -- instead
@@ -193,7 +193,7 @@ SELECT country, n | n & 3 AS b FROM hourly;
 CREATE VIEW v AS
 SELECT country, n | (n & 3) AS b FROM hourly;
 
--- IS NULL beside =
+-- IS NULL next to =
 CREATE VIEW v AS
 SELECT country, country IS NULL = true AS x FROM hourly;
 -- instead

@@ -54,7 +54,7 @@ SELECT event_id FROM events WHERE kind RLIKE '(a';
 CREATE VIEW v AS
 SELECT event_id FROM events WHERE kind RLIKE 'a(b)?';
 
--- a group that a pattern has not
+-- a group that the pattern lacks
 CREATE VIEW v AS
 SELECT regexp_extract(kind, 'a+') AS k FROM events;
 -- instead, as printed

@@ -96,7 +96,7 @@ SELECT event_id, CAST(INTERVAL 1 DAY + INTERVAL 2 HOURS AS BIGINT) AS n FROM eve
 CREATE VIEW v AS
 SELECT event_id, ts + INTERVAL 90 MINUTES AS n FROM events;
 
--- days beside hours
+-- days next to hours
 CREATE VIEW v AS
 SELECT event_id, CAST(ts AS DATE) - DATE '2020-01-01' + INTERVAL 2 HOURS > INTERVAL 9 DAYS AS late FROM events;
 -- instead, as printed

@@ -96,7 +96,7 @@ SELECT user_id, count(*) AS n FROM events GROUP BY user_id, session_window(ts, I
 CREATE VIEW v AS
 SELECT user_id, count(*) AS n FROM events GROUP BY user_id, session_window(ts, '30 minutes');
 
--- a session of no length
+-- a session with a gap of 0
 CREATE VIEW v AS
 SELECT user_id, count(*) AS n FROM events GROUP BY user_id, session_window(ts, '0 minutes');
 -- instead, as printed
@@ -166,14 +166,14 @@ SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour') UNION ALL
 CREATE VIEW v AS
 SELECT * FROM (SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour') UNION ALL SELECT window, count(*) AS n FROM events GROUP BY window(ts, '2 hours')) ORDER BY window;
 
--- a field that is none of a time
+-- an unknown field of EXTRACT
 CREATE VIEW v AS
 SELECT EXTRACT(EPOCH FROM ts) AS e FROM events;
 -- instead, as printed
 CREATE VIEW v AS
 SELECT unix_timestamp(ts) AS e FROM events;
 
--- a percentile of no share that is known
+-- an array of shares with a column
 CREATE VIEW v AS
 SELECT percentile_approx(amount, array(0.5, user_id)) AS p FROM events;
 -- instead
@@ -208,7 +208,7 @@ SELECT window_start, count(*) AS n FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts
 CREATE VIEW v AS
 SELECT window(ts, '15 minutes').start AS window_start, count(*) AS n FROM events GROUP BY window(ts, '15 minutes');
 
--- the start of a window that no one made
+-- window_start without a window
 CREATE VIEW v AS
 SELECT window_start, count(*) AS n FROM events GROUP BY window_start;
 -- instead, as printed
@@ -229,7 +229,7 @@ SELECT kind, count(*) AS n FROM events WINDOW TUMBLING (SIZE 15 MINUTES) GROUP B
 CREATE VIEW v AS
 SELECT kind, window(ts, '15 minutes').start AS s, count(*) AS n FROM events GROUP BY kind, window(ts, '15 minutes');
 
--- what is emitted
+-- EMIT CHANGES
 CREATE VIEW v AS
 SELECT kind, count(*) AS n FROM events GROUP BY kind EMIT CHANGES;
 -- instead
@@ -257,7 +257,7 @@ SELECT window_time(window) AS until, count(*) AS n FROM events GROUP BY window(t
 CREATE VIEW v AS
 SELECT window.end - INTERVAL 1 MICROSECOND AS until, count(*) AS n FROM events GROUP BY window(ts, '1 hour');
 
--- a question in GROUP BY beside a hopping window
+-- a subquery in GROUP BY next to a hopping window
 CREATE VIEW v AS
 SELECT CASE WHEN user_id IN (SELECT user_id FROM orders) THEN 'buys' END AS w, window.start AS s, count(*) AS n FROM events GROUP BY 1, window(ts, '1 hour', '10 minutes');
 -- instead
