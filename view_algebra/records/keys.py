@@ -1,4 +1,7 @@
-"""Reads the columns of a PRIMARY KEY from Kafka's key, and the previous key of a change event."""
+"""Reads the columns of a PRIMARY KEY from Kafka's key, and the previous key of a change event.
+
+A numeric key, the big-endian bytes of Kafka's serializers, becomes JSON first.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type
 from view_algebra.records import debezium
 from view_algebra.records.decoding import Columns
-from view_algebra.records.fields import NUMERIC_KEYS, json_read, marked
+from view_algebra.records.fields import json_read, marked
 from view_algebra.records.record import SPACE, PrimaryKey, Record, declared_column, out_of_bounds
 
 
@@ -46,8 +49,46 @@ def _key_text(columns: Columns, key: PrimaryKey, record: Record) -> str:
     return f"CASE WHEN startswith(ltrim({SPACE}, {text}), '{{') THEN {text} ELSE {field % text} END"
 
 
-_KEYS: Mapping[str, str] = {**dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT), **NUMERIC_KEYS}
-"""The JSON of keys that are not text, by their format."""
+_AS_LONG = "CAST(conv(hex(kafka_key), 16, -10) AS BIGINT)"
+"""The bits of a key."""
+
+
+def _fraction(length: int, digits: int, bias: int) -> str:
+    """Spark SQL of an IEEE 754 number from its bits, exact because it only multiplies by powers of two.
+
+    digits: bits of the fraction
+    bias: the exponent's bias
+    """
+    exponents = 2 * bias + 1
+    exponent = f"(shiftright({_AS_LONG}, {digits}) & {exponents})"
+    fraction = f"({_AS_LONG} & {2**digits - 1})"
+    sign = f"(1D - 2D * (shiftright({_AS_LONG}, {8 * length - 1}) & 1))"
+    return f"""CASE
+        WHEN length(kafka_key) <> {length} THEN NULL
+        WHEN {exponent} = {exponents} AND {fraction} <> 0 THEN '"NaN"'
+        WHEN {exponent} = {exponents} AND {sign} > 0 THEN '"Infinity"'
+        WHEN {exponent} = {exponents} THEN '"-Infinity"'
+        WHEN {exponent} = 0 THEN CAST({sign} * {fraction} * power(2D, {1 - bias - digits}) AS STRING)
+        ELSE CAST({sign} * (1 + {fraction} / {2**digits}D) * power(2D, {exponent} - {bias}) AS STRING)
+      END"""
+
+
+def _whole(length: int) -> str:
+    """Spark SQL of a whole number of `length` bytes, which shifts its sign to a BIGINT's and back."""
+    above = 64 - 8 * length
+    number = f"shiftright(shiftleft(CAST(conv(hex(kafka_key), 16, 10) AS BIGINT), {above}), {above})"
+    return f"CASE WHEN length(kafka_key) = {length} THEN CAST({number} AS STRING) END"
+
+
+_KEYS: Mapping[str, str] = {
+    **dict.fromkeys(map(str, DECODED_KEYS), KEY_TEXT),
+    "short": _whole(2),
+    "int": _whole(4),
+    "long": "CASE WHEN length(kafka_key) = 8 THEN conv(hex(kafka_key), 16, -10) END",
+    "float": _fraction(4, 23, 127),
+    "double": _fraction(8, 52, 1023),
+}
+"""The JSON of keys that are not text in Spark SQL, by their format, or NULL for a number of another length."""
 
 
 def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, record: Record) -> str:
