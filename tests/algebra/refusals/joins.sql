@@ -211,3 +211,10 @@ SELECT e.kind, o.id FROM events e JOIN orders o ON o.user_id = e.user_id OR o.id
 -- instead, as printed
 CREATE VIEW v AS
 SELECT e.kind, o.id FROM events e JOIN orders o ON o.user_id = e.user_id UNION SELECT e.kind, o.id FROM events e JOIN orders o ON o.id = e.user_id;
+
+-- AS OF without a time
+CREATE VIEW v AS
+SELECT o.id, p.price FROM orders AS o JOIN prices FOR SYSTEM_TIME AS OF AS p ON o.user_id = p.user_id;
+-- instead, as printed
+CREATE VIEW v AS
+SELECT o.id, p.price FROM orders AS o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id;

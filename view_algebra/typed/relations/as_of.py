@@ -55,5 +55,6 @@ def _refuse_versions(join: exp.Join, kind: str, name: str, scope: Scope) -> None
     if kind not in ("INNER", "LEFT") or join.args.get("using") or join.args.get("on") is None:
         what = f"{kind} JOIN" if kind not in ("INNER", "LEFT") else "a join without ON"
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF does not go with {what}", "Write JOIN or LEFT JOIN … ON a.k = b.k.")
-    if str(table.args["version"].args.get("kind")) != "AS OF" or table.args["version"].name == "VERSION":
+    version = table.args["version"]
+    if str(version.args.get("kind")) != "AS OF" or version.name == "VERSION" or version.expression is None:
         raise Wrong(place, "FOR SYSTEM_TIME AS OF takes a time", A_TIME)
