@@ -138,7 +138,7 @@ def _with_view(d: ViewDeclaration, declared: Declared, symbols: Symbols) -> Symb
     try:
         return compile_view(d, symbols, readings)
     except HasObstacle as over_rows:
-        raise _put_below(d, over_rows, symbols) from None
+        raise _with_rewrite(d, over_rows, symbols) from None
 
 
 def _refuse_changes(select: exp.Expr, declared: Declared) -> None:
@@ -150,7 +150,7 @@ def _refuse_changes(select: exp.Expr, declared: Declared) -> None:
             raise Wrong(span(table), f"there is no source or view {table.name}", way_out)
 
 
-def _put_below(d: ViewDeclaration, wrong: HasObstacle, symbols: Symbols) -> Wrong:
+def _with_rewrite(d: ViewDeclaration, wrong: HasObstacle, symbols: Symbols) -> Wrong:
     """A refusal of an expression above the cells, with a rewrite for Spark as the way out if there is one."""
     rewrite = below(d.select, wrong.span) if wrong.way_out == GROUP_BELOW else None
     if rewrite is None:

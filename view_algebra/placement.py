@@ -58,12 +58,12 @@ def obstacles(query: Query) -> Iterator[Obstacle]:
         yield from obstacles(query.left)
         yield from obstacles(query.right)
         for key in query.order:
-            yield from _in(key.expression)
+            yield from _in_expression(key.expression)
     else:
         if query.relation is not None:
             yield from _in_relation(above_cells(query.relation))
         for expression in _clauses(query):
-            yield from _in(expression)
+            yield from _in_expression(expression)
 
 
 def _clauses(block: Select) -> Iterator[Expr]:
@@ -83,11 +83,11 @@ def _in_relation(relation: AboveCells) -> Iterator[Obstacle]:
         case Constants():
             for row in relation.rows:
                 for value in row:
-                    yield from _in(value)
+                    yield from _in_expression(value)
         case Joined():
             yield from _in_relation(above_cells(relation.right))
             if relation.condition is not None:
-                yield from _in(relation.condition)
+                yield from _in_expression(relation.condition)
             yield from _in_relation(above_cells(relation.left))
         case Exploded():
             yield from _in_relation(above_cells(relation.relation))
@@ -102,23 +102,23 @@ def _in_generator(generator: Generator) -> Iterator[Obstacle]:
         yield own
     argument = generator.argument
     if isinstance(argument, Call) and argument.function == "hops":
-        yield from _in(argument.arguments[0])
+        yield from _in_expression(argument.arguments[0])
     else:
-        yield from _in(argument)
+        yield from _in_expression(argument)
 
 
-def _in(part: Expr) -> Iterator[Obstacle]:
+def _in_expression(part: Expr) -> Iterator[Obstacle]:
     """The obstacles in an expression: its own, then those of its arguments."""
     own = obstacle(part)
     before, after = _around(part)
     for inner in before:
-        yield from _in(inner)
+        yield from _in_expression(inner)
     if own is not None:
         yield own
     if isinstance(part, Subquery):
         yield from obstacles(part.query)
     for inner in after:
-        yield from _in(inner)
+        yield from _in_expression(inner)
 
 
 def _around(part: Expr) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:

@@ -11,9 +11,9 @@ texts of views (`engines/spark.py`) and the SELECT of `lamina check` (`typed/exp
 Maps keep the last entry of a repeated key, as jsonb and every other reader of the topic do. Spark's JSON reader keeps
 both.
 
-Java's BigDecimal would write out the zeros of `1e-100000000` for minutes. So a number of 1,000 digits, or with an
-exponent of 4 digits, is not a DECIMAL here. A text is checked before a cast. JSON that may hold such a number is first
-read with texts in place of decimals.
+Java's BigDecimal would write out the zeros of `1e-100000000` for minutes. So a *long number*, of 1,000 digits or with
+an exponent of 4 digits, is not a DECIMAL here. A text is checked before a cast. JSON that may hold a long number is
+first read with texts in place of decimals.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ MAY_BE_LONG = (
     rf"""["':,\[\s]{_SIGN}{_DIGITS}++(?:[eE]|\\u00[46]5){_SIGN}(?:\p{{Nd}}|\\u[0-9a-fA-F]{{4}}){{4}}"""
     rf"""|["']{_SIGN}{_DIGITS}{{1000}}+"""
 )
-"""Text that may be such a number in JSON, with or without escapes. BigDecimal reads the digits of all languages."""
+"""Text that may be a long number in JSON, with or without escapes. BigDecimal reads the digits of all languages."""
 
 EXPONENT = r"[eE][+-]?\p{Nd}{4}"
 """An exponent of 4 digits without escapes."""
@@ -76,14 +76,14 @@ BARE_AND_LONG = (
 """JSON with an unquoted number that has an exponent of 4 digits. JSON cannot have one of over 1,000 digits."""
 
 QUOTED_AND_LONG = r""""[+-]?(?:[\p{Nd}.]*+[eE][+-]?\p{Nd}{4,}+|[\p{Nd}.]{1000,}+(?:[eE][^"]*+)?)"[,}\]]"""
-"""Such a number in Spark's JSON of texts only."""
+"""A long number in Spark's JSON of texts only."""
 
 SHORT_NUMBER = r"(?s)^(?!.{1001})(?!.*[eE][+-]?\p{Nd}{4})"
-"""A text without such a number, and not longer than one."""
+"""A text without a long number, and not longer than one."""
 
 
 def may_be_long(text: str) -> str:
-    """The condition that a JSON text may hold such a number.
+    """The condition that a JSON text may hold a long number.
 
     Matching MAY_BE_LONG takes Java longer than reading the text. So a cheaper condition comes first: a text without
     escapes needs an exponent, or 1,000 characters.
@@ -108,11 +108,11 @@ def has_decimals(kind: Type) -> bool:
 
 
 def bounded(text: str, kind: Type, corrupt: str | None = None) -> str:
-    """Spark SQL of a JSON text before it is read as a type, or NULL if a DECIMAL in it has too long a number.
+    """Spark SQL of a JSON text before it is read as a type, or NULL if a DECIMAL in it has a long number.
 
-    If a text may have too long a number and repeats a field, Spark would read both, so it counts as one that has.
+    If a text may have a long number and repeats a field, Spark would read both, so it counts as one that has.
     corrupt: the field that Spark's reader fills for a text that it cannot read completely. Such a text becomes another
-    unreadable text, and a text with too long a number becomes empty.
+    unreadable text, and a text with a long number becomes empty.
     """
     alone = decimals_alone(kind)
     if alone is None:

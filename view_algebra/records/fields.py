@@ -501,11 +501,15 @@ def number_conditions(
     read = json_read(text, [(name, _as_json(kind)) for name, kind in times], options)
     reason = f"element_at(transform(array({read}), p -> {first}), 1)"
     may_be = f"{text} RLIKE {spark_text(may_be_numbers(scalars, nested))}"
-    looks = "" if nested else f"({' OR '.join([*_looks(columns, struct), f'{struct}.{CORRUPT} IS NOT NULL'])}) AND "
-    return [(f"{looks}{may_be} AND {reason} IS NOT NULL", reason)]
+    cheap = (
+        ""
+        if nested
+        else f"({' OR '.join([*_cheap_conditions(columns, struct), f'{struct}.{CORRUPT} IS NOT NULL'])}) AND "
+    )
+    return [(f"{cheap}{may_be} AND {reason} IS NOT NULL", reason)]
 
 
-def _looks(columns: Columns, struct: str) -> Iterator[str]:
+def _cheap_conditions(columns: Columns, struct: str) -> Iterator[str]:
     """Conditions that a time may come from a number of seconds or a text of days, cheaper than looking at the text.
 
     Spark multiplies seconds by a million, a multiple of 64, so the result is a multiple of 64 even if the product
@@ -514,7 +518,7 @@ def _looks(columns: Columns, struct: str) -> Iterator[str]:
     for name, kind in columns:
         value = f"{struct}.{spark_name(name)}"
         if kind.name == "STRUCT":
-            yield from _looks(kind.fields, value)
+            yield from _cheap_conditions(kind.fields, value)
         elif kind.name == "DATE":
             yield f"{value} NOT BETWEEN {_AFTER_DAYS} AND {CALENDAR['DATE'][1]}"
         elif kind.name in CALENDAR:

@@ -123,7 +123,7 @@ def incomplete_orders(query: Query, views: Mapping[str, Keys]) -> Iterator[Obsta
     for nested in nested_in(query.relation):
         yield from incomplete_orders(nested.query, views)
     keys = _block_keys(query, views)
-    for part in walk_all(_as_obstacles_are_told(query), None):
+    for part in walk_all(_in_order_of_report(query), None):
         if isinstance(part, Subquery):
             yield from incomplete_orders(part.query, views)
         if isinstance(part, Windowed):
@@ -237,7 +237,7 @@ def _uncast(column: Expr) -> Expr:
     return inner if inner.type.integral and column.type.integral else column
 
 
-def _as_obstacles_are_told(query: Select) -> list[Expr]:
+def _in_order_of_report(query: Select) -> list[Expr]:
     """The expressions of a block in the order in which their mistakes are reported."""
     single = [e for e in (query.where, query.having) if e is not None]
     listed = [o.expression for o in query.outputs] + [o.expression for o in query.order]
