@@ -873,8 +873,7 @@ def aggregate_named(name: str) -> AggregateFunction | None:
 
 def is_aggregate(name: str) -> bool:
     """True if it is an aggregate in Spark, whether or not it is supported here."""
-    served = name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS
-    return served or name in REWRITES
+    return any(name in names for names in (AGGREGATES, SYNONYMS, BY_EVENT_ORDER, BY_BUCKETS, REWRITES))
 
 
 def merged(partial: TypedPartial, columns: Mapping[TypedPartial, Expr]) -> Merged:

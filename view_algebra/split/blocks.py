@@ -141,10 +141,8 @@ def _inlined(query: Select, alias: str, below: Select, generators: tuple[Generat
 
     def substitute(expression: Expr) -> Expr | None:
         if isinstance(expression, Field) and expression.relation == alias:
-            value = values[expression.path[0].lower()]
-            if len(expression.path) > 1:
-                return reduce(lambda of, name: member(of, name, expression.place), expression.path[1:], value)
-            return value
+            first, *inner = expression.path
+            return reduce(lambda of, name: member(of, name, expression.place), inner, values[first.lower()])
         return None
 
     query = rewritten(query, substitute)

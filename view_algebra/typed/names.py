@@ -208,7 +208,7 @@ def _elsewhere(names: Sequence[str], node: exp.Expr, scope: Scope, wrong: Wrong)
         raise wrong
     refuse_unclear(names[0].lower(), scope, place)
     _spell_in_window(node, scope)
-    return reduce(lambda value, name: member(value, name, place), names[1:], alias)
+    return _part(alias, names[1:], place)
 
 
 def _refuse_function(name: str, scope: Scope, place: Place) -> None:

@@ -8,7 +8,7 @@ from typing import Literal as Choice
 
 from sqlglot import exp
 
-from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
+from view_algebra.language.aggregates import is_aggregate
 from view_algebra.language.quoting import LONGEST_POSTGRES_NAME, words
 from view_algebra.refusals import File, Span, Wrong, moved_to, span
 from view_algebra.written.dialect import Statement, parsed, text_of
@@ -22,8 +22,6 @@ PUBLISHED = "published"
 
 _OF_THE_CLOCK = {"current_timestamp": "now", "now": "now", "current_date": "today", "curdate": "today"}
 """Columns of the clock by the functions that they replace."""
-
-_AGGREGATES = frozenset((*AGGREGATES, *SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS))
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ def _without_partner(view: str, key: exp.ForeignKey) -> exp.Expr:
 def _aggregates(condition: exp.Expr) -> Iterator[exp.Expr]:
     """The aggregates of a condition over all the view's rows, thus outside of subqueries and windows."""
     for node in condition.walk(prune=lambda node: isinstance(node, (exp.Query, exp.Window))):
-        if isinstance(node, (exp.Anonymous, exp.Func)) and node.name.lower() in _AGGREGATES:
+        if isinstance(node, (exp.Anonymous, exp.Func)) and is_aggregate(node.name.lower()):
             yield node.parent if isinstance(node.parent, exp.Filter) else node
 
 

@@ -10,7 +10,7 @@ from typing import cast as static_cast
 from sqlglot import exp
 
 from view_algebra.language import times as clock
-from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, ONLY_WITHIN_GROUP, SYNONYMS, is_aggregate
+from view_algebra.language.aggregates import ONLY_WITHIN_GROUP, SYNONYMS, is_aggregate
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
 from view_algebra.language.meeting import compare
@@ -334,8 +334,7 @@ WITH_RULES_OF_THEIR_OWN = frozenset(
 def _aggregates(node: exp.Expr) -> bool:
     """True for an aggregate without OVER."""
     if isinstance(node, exp.Anonymous):
-        name = node.name.lower()
-        return is_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
+        return is_aggregate(node.name.lower())
     return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
 
 
