@@ -735,10 +735,7 @@ _TABLE = (
         (1, 2),
         accepts=lambda kind: not kind.nested and not kind.length,
         gives=lambda _: BIGINT,
-        by_value=ByValue(
-            "spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})",
-            sub_key=_register,
-        ),
+        by_value=ByValue("spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})", sub_key=_register),
         syntax=Syntax(parameter="error"),
         counts="values",
         settled="estimate",

@@ -272,10 +272,7 @@ def priced(leaf: Leaf, readers: Sequence[Select]) -> Leaf:
 
 
 def _sub_keys(block: Select) -> set[Expr]:
-    asked = [
-        *filter(is_asked, block.group or ()),
-        *([] if block.undecided is None else [block.undecided]),
-    ]
+    asked = [*filter(is_asked, block.group or ()), *([] if block.undecided is None else [block.undecided])]
     undecided = (part for expression in asked for part in decided(expression))
     return {*block.keeping.sub_keys, *undecided} - set(block.group or ()).difference(block.keeping.sub_keys)
 

@@ -62,9 +62,7 @@ class _Parser(SparkParser):
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-        "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
-    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
     UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **SparkParser.UNARY_PARSERS,

@@ -56,11 +56,7 @@ def _grouped(
         for aggregate in pivot.expressions:
             call = aggregate.this if isinstance(aggregate, exp.Alias) else aggregate
             if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name.lower()):
-                raise Wrong(
-                    span(aggregate),
-                    "PIVOT takes an aggregate",
-                    "Write PIVOT (sum(x) FOR k IN ('a')).",
-                )
+                raise Wrong(span(aggregate), "PIVOT takes an aggregate", "Write PIVOT (sum(x) FOR k IN ('a')).")
             if len(pivot.expressions) > 1 and not isinstance(aggregate, exp.Alias):
                 raise Wrong(span(aggregate), "one of several aggregates of PIVOT has no name", _NO_ALIAS)
             whole = f"{name}_{aggregate.alias}" if len(pivot.expressions) > 1 else name

@@ -209,11 +209,7 @@ def _call_of_time(name: str, time: Expr, length: str) -> str:
 def _session_window(arguments: Sequence[Expr], place: Place) -> Expr:
     """Sessions that end `gap` after their last record. The gap is a literal, or a text per record."""
     if len(arguments) != 2:
-        raise Wrong(
-            place,
-            not_taken("session_window", len(arguments)),
-            "Write session_window(ts, '30 minutes').",
-        )
+        raise Wrong(place, not_taken("session_window", len(arguments)), "Write session_window(ts, '30 minutes').")
     time, gap = arguments
     if time.type != TIMESTAMP:
         way_out = f"Write {_call_of_time('session_window', time, '30 minutes')}."
