@@ -99,7 +99,8 @@ class _Parser(SparkParser):
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
         """Requires WHERE in FILTER, as Spark does."""
         filtered = self._match_pair(TokenType.FILTER, TokenType.L_PAREN, advance=False)
-        if filtered and self._tokens[self._index + 2].token_type != TokenType.WHERE:
+        inside = self._tokens[self._index + 2 : self._index + 3]
+        if filtered and [token.token_type for token in inside] != [TokenType.WHERE]:
             raise Wrong(_place_of(self._curr), "FILTER needs WHERE", "Write FILTER (WHERE …).")
         return super()._parse_window(this, alias)
 

@@ -239,3 +239,10 @@ SELECT event_id FROM events WHERE price > . 0.5;
 -- instead
 CREATE VIEW v AS
 SELECT event_id FROM events WHERE price > 0.5;
+
+-- FILTER at the end of the file
+CREATE VIEW v AS
+SELECT count(*) FILTER (
+-- instead, as printed
+CREATE VIEW v AS
+SELECT count(*) FILTER (WHERE n > 1) AS n FROM hourly;
