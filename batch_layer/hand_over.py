@@ -83,7 +83,8 @@ def _publish(connection: Connection, id: int, released: Sequence[str] | None) ->
     verdicts = view_checks.results(connection, id)
     view_checks.replace_live(connection, [verdict for verdict in verdicts if not held or verdict.view in new])
     views.serve(connection)
-    rebuilds.record_finished(connection, id, Step.HAND_OVER)
-    if run.state is RebuildState.HELD and not held:
+    if run.state is RebuildState.RUNNING:
+        rebuilds.record_finished(connection, id, Step.HAND_OVER)
+    elif not held:
         rebuilds.end(connection, id, RebuildState.DONE)
     return held

@@ -336,14 +336,15 @@ def _with_seconds_of(step: str) -> TextClause:
 def end(
     connection: Connection, id: int, state: RebuildState, error: str | None = None, stopped: Stop | None = None
 ) -> None:
-    """Records the end of a running rebuild, once. One that held views back may be done later."""
+    """Records the end of a running rebuild. One that held views back ended then, and is done once they are released."""
     if state is not RebuildState.FAILED:
         retired = update(rebuild).where(rebuild.c.id == id, _is_running())
         connection.execute(retired.values(seconds=_with_seconds_of(Step.RETIRE)))
     may_end = [RebuildState.RUNNING, RebuildState.HELD] if state is RebuildState.DONE else [RebuildState.RUNNING]
     ended = {"state": state, "error": error, "stopped": stopped, "lease_until": None}
+    ended_at = func.coalesce(rebuild.c.ended_at, func.clock_timestamp())
     ending = update(rebuild).where(rebuild.c.id == id, rebuild.c.state.in_(may_end))
-    connection.execute(ending.values(ended_at=func.clock_timestamp(), **ended))
+    connection.execute(ending.values(ended_at=ended_at, **ended))
 
 
 def fail(connection: Connection, id: int, error: BaseException) -> None:

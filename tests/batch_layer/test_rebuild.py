@@ -158,7 +158,10 @@ def test_a_proof_finds_a_wrong_cell_and_a_policy_may_hold_the_view_back(deployed
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM sums")) != (31,), "the view is also held back under its new name"
     roll_back(deployed.deployment.database, "clicks", print)
+    duration = f"SELECT ended_at, seconds FROM lamina.rebuild WHERE id = {rebuild}"
+    ended = deployed.owner(duration)
     deployed.deployment.batch.release(rebuild)
+    assert deployed.owner(duration) == ended, "a rebuild does not last until a person releases its views"
     assert one(deployed.rows("SELECT events FROM sums")) == (31,), "micro-batches kept the held generation current"
     assert not any("holds it back" in alarm for alarm in read_alarms(deployed.deployment))
     with deployed.deployment.database.begin() as connection:
