@@ -43,8 +43,9 @@ def refusal(url: URL | str, **options: Any) -> str:
         with suppress(OSError, AttributeError):  # a libpq without this symbol gives its words, and no code
             ctypes.CDLL(_psycopg.__file__).PQsetErrorVerbosity(ctypes.c_void_p(connection.pgconn_ptr), _ONLY_CODES)
         while (state := connection.poll()) != POLL_OK and time.monotonic() < deadline:
-            reads, writes = ([connection], []) if state == POLL_READ else ([], [connection])
-            select.select(reads, writes, [], max(0.0, deadline - time.monotonic()))
+            ready = select.poll()  # unlike `select.select`, for descriptors above 1,023 too
+            ready.register(connection, select.POLLIN if state == POLL_READ else select.POLLOUT)
+            ready.poll(1000 * max(0.0, deadline - time.monotonic()))
         connection.close()
     except psycopg2.OperationalError as error:
         message = str(error).strip()

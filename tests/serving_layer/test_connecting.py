@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 from sqlalchemy import URL
@@ -48,6 +51,17 @@ def test_a_refused_connection_has_the_code_of_its_reason(world: World) -> None:
         assert code(denied) == "28000"
     with role(world, CROWDED) as crowded:
         assert code(crowded) == "53300"
+
+
+def test_a_process_with_many_open_files_learns_the_code_too(world: World) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4_096)), hard))
+    with ExitStack() as many:
+        many.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(1_100):
+            many.enter_context(Path(os.devnull).open())
+        assert code(world.database.url.set(password="wrong")) == "28P01"
+        assert code(world.database.url.set(port=1)) == ""
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"S"])
