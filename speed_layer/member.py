@@ -154,14 +154,14 @@ class Member:
             raise
 
     def _await_commit(self, membership: Membership) -> None:
-        """Waits for the commit before. In a shared run, it waits for no commit that waits for a lock."""
+        """Waits for the commit before. A run that is shared or stopping waits for no commit that waits for a lock."""
         self._resources.at("before waiting for the commit")
         while self._committing is not None:
-            if wait([self._committing], LOCK_CHECKED_EVERY if membership.shared else None).done:
+            if wait([self._committing], LOCK_CHECKED_EVERY).done:
                 self._committing.result()
                 return
-            if self._waits_for_a_lock():
-                raise StartAgain(f"{self.source.name}: its commit waits for a lock, and it continues alone")
+            if (membership.shared or membership.stopped.is_set()) and self._waits_for_a_lock():
+                raise StartAgain(f"{self.source.name}: its commit waits for a lock, and the run ends without it")
 
     def _run_commit(self, commit: Commit) -> None:
         try:

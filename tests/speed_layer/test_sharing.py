@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -254,6 +255,29 @@ def test_a_run_can_end_while_a_commit_waits_for_a_lock(deployed: Deployed) -> No
     deployed.catch_up()
     assert records(deployed, "a", "b") == [20, 10]
     assert len(deployed.check()) == 4
+
+
+def test_a_source_alone_can_stop_while_its_commit_waits_for_a_lock(deployed: Deployed) -> None:
+    apply(deployed, "a")
+    database, points = deployed.deployment.database, list[str]()
+    deployed.deployment.at = points.append
+    with ExitStack() as held:
+        with deployed.speed():
+            send(deployed, range(10), "a")
+            deployed.wait_for("a")
+            connection = held.enter_context(database.begin())
+            progress.lock(connection, ["a"])
+            send(deployed, range(10, 20), "a")
+            deployed.until(lambda: is_waited_for(database, session_of(connection)), "the commit waits")
+            points.clear()
+            send(deployed, range(20, 30), "a")
+            deployed.until(lambda: "before waiting for the commit" in points, "the next micro-batch waits for it")
+            stopping = time.monotonic()
+        assert time.monotonic() < stopping + 30, "Spark does not wait for a micro-batch that waits for the lock"
+    deployed.until(lambda: records(deployed, "a") == [20], "the commit continues once the lock is free")
+    deployed.catch_up()
+    assert records(deployed, "a") == [30]
+    assert len(deployed.check()) == 2
 
 
 def test_a_run_outlives_new_and_dropped_views_and_generations(deployed: Deployed) -> None:
