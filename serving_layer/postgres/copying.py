@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,17 +81,33 @@ def batches(result: DataFrame, *, at_most: int | None = None) -> Iterator[pa.Rec
                     server.getResult()
 
 
+_limited: dict[str, tuple[int, str]] = {}
+"""By Spark session, the results that are read in limited batches now, and the setting that the last one restores."""
+
+_limiting = threading.Lock()
+
+
 @contextmanager
 def _batches_of(result: DataFrame, at_most: int | None) -> Iterator[None]:
-    conf, option = result.sparkSession.conf, "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = conf.get(option) if at_most is not None else None
-    if at_most is not None:
-        conf.set(option, str(at_most))
+    """Limits the rows of a batch during the block. Sources that share a run read their results in one session."""
+    if at_most is None:
+        yield
+        return
+    session, option = result.sparkSession, "spark.sql.execution.arrow.maxRecordsPerBatch"
+    id = session._jsparkSession.sessionUUID()  # noqa: SLF001 (micro-batches have objects of their own for one session)
+    with _limiting:
+        readers, before = _limited.get(id) or (0, str(session.conf.get(option)))
+        _limited[id] = readers + 1, before
+        session.conf.set(option, str(at_most))
     try:
         yield
     finally:
-        if before is not None:
-            conf.set(option, before)
+        with _limiting:
+            readers, before = _limited.pop(id)
+            if readers > 1:
+                _limited[id] = readers - 1, before
+            else:
+                session.conf.set(option, before)
 
 
 def binary(table: pa.Table) -> bytes:

@@ -10,7 +10,7 @@ from pyspark.sql.functions import udf
 
 from batch_layer.compute import records_that_count
 from master_log.reading.kafka_reader import parsed, selected
-from serving_layer.postgres.copying import CopyRows
+from serving_layer.postgres.copying import CopyRows, batches
 from serving_layer.promise.event_ids import IdLookup
 from speed_layer.statements import Statements
 from view_algebra import compile_catalog
@@ -87,3 +87,15 @@ def test_conditions_do_not_parse_a_record_again(spark: SparkSession) -> None:
 
 def plan_of(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().optimizedPlan().toString())
+
+
+def test_a_limit_of_batches_holds_until_the_last_of_the_results_in_a_session_is_read(spark: SparkSession) -> None:
+    option = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(option)
+    first, second = (batches(spark.range(3).coalesce(1), at_most=1) for _ in range(2))
+    next(first)
+    next(second)
+    assert [batch.num_rows for batch in first] == [1, 1]
+    assert spark.conf.get(option) == "1", "the second result is still being read"
+    assert [batch.num_rows for batch in second] == [1, 1]
+    assert spark.conf.get(option) == before
