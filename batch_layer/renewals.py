@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from serving_layer.catalog import lookup
 from serving_layer.change import rollbacks
+from serving_layer.narration import waiting
 from serving_layer.postgres.database import READER_PATIENCE_MS, Connection, Database, PostgresError, is_lock_timeout
 from serving_layer.promise import overwriting
 from serving_layer.readers import dependents, rights, views
@@ -84,10 +85,11 @@ def _next(milliseconds: float, holders: Sequence[Holder]) -> float:
 def roll_back(database: Database, name: str, tell: Callable[[str], None]) -> tuple[int, int]:
     """Hands a view back to the previously published generation. Returns both ids: (from, to).
 
-    A generation of another version brings back the SELECT of its time. `tell` takes the names of the analysts' own
-    views that are dropped with the columns they read.
+    A generation of another version brings back the SELECT of its time. `tell` also names the analysts' own views that
+    are dropped with the columns they read.
     """
-    with database.begin(isolation="REPEATABLE READ") as connection:
+    comparing = waiting(tell, f"{name}: comparing its cells with those of the previous generation")
+    with comparing, database.begin(isolation="REPEATABLE READ") as connection:
         now, before = lookup.before_published(connection, name)
         if before.version == now.version:
             overwriting.note(connection, before, now)

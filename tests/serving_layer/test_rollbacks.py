@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
 
 import pytest
 
+from batch_layer import renewals
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.change import registry, rollbacks
 from serving_layer.change.registry import Target
+from serving_layer.postgres.cells import run
 from serving_layer.postgres.database import session_of
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, rebuilds
@@ -275,3 +278,18 @@ def test_a_rollback_is_checked_again_if_another_came_first(world: World) -> None
             assert not late.done(), "the rollback was judged, and waits for the other's lock"
         with pytest.raises(LaminaError, match="amounts cannot be rolled back alone: many changed since"):
             late.result()
+
+
+def test_a_rollback_that_waits_says_that_it_compares_cells(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    _, new = world.rebuild("counts")
+    world.hand_over("counts", new["counts"])
+    lines = Queue[str]()
+    with ThreadPoolExecutor(1) as threads:
+        with world.database.begin() as connection:
+            [place] = lookup.get(connection, new["counts"]).places.values()
+            run(connection, f"LOCK TABLE {place} IN ACCESS EXCLUSIVE MODE")
+            rolled_back = threads.submit(renewals.roll_back, world.database, "counts", lines.put)
+            assert lines.get(timeout=10) == "counts: comparing its cells with those of the previous generation …"
+        assert rolled_back.result()[0] == new["counts"]
