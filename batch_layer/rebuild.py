@@ -278,17 +278,16 @@ class BatchLayer:
         It checks all views that would change, also those over the rebuilt ones. `trial` describes the rows after the
         deployment of another catalog. By default, they are those after the hand-over.
         """
-        with waiting(self.tell, "running the checks over the new rows"):
-            self._expect(id)
-            if trial is None:
-                with self.database.begin() as connection:
-                    catalog, new = deployed(connection), lookup.generations_of_rebuild(connection, id)
-                    trial = view_checks.trial_of_handover(connection, catalog, new)
-            verdicts = run_checks(self.database, trial)
+        self._expect(id)
+        if trial is None:
             with self.database.begin() as connection:
-                view_checks.record(connection, verdicts, id)
-            self._finish_step(id, Step.CHECK)
-            self.observer.checked(verdicts)
+                catalog, new = deployed(connection), lookup.generations_of_rebuild(connection, id)
+                trial = view_checks.trial_of_handover(connection, catalog, new)
+        verdicts = run_checks(self.database, self.tell, trial)
+        with self.database.begin() as connection:
+            view_checks.record(connection, verdicts, id)
+        self._finish_step(id, Step.CHECK)
+        self.observer.checked(verdicts)
         return verdicts
 
     def hand_over(self, id: int) -> list[str]:

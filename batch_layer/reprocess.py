@@ -23,6 +23,7 @@ from serving_layer.change import previews, registry, renames, view_checks
 from serving_layer.change.planned_change import PlannedChange
 from serving_layer.change.registry import Target
 from serving_layer.change.view_checks import Verdict
+from serving_layer.narration import waiting
 from serving_layer.postgres.database import Connection
 from serving_layer.postgres.states import RebuildKind, RebuildState, Step
 from serving_layer.promise import generations, progress, rebuilds
@@ -140,7 +141,7 @@ class _Preview:
         with self.batch.database.begin() as connection:
             compiled = previews.previewed_catalog(connection, self.catalog)
             trial = view_checks.trial_of_catalog(connection, compiled, lookup.generations_of_rebuild(connection, id))
-        for verdict in run_checks(self.batch.database, trial):
+        for verdict in run_checks(self.batch.database, self.batch.tell, trial):
             if verdict.failing:
                 self.batch.tell(f"{verdict.sentence}{' (an apply is refused for it)' if verdict.blocked else ''}")
 
@@ -165,8 +166,9 @@ def open_prepared(
     are_awaited = partial(registry.are_awaited, names=batch.database.retrying(announce))
     announced = time.monotonic()
     batch.spark()
-    while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
-        time.sleep(0.1)
+    with waiting(batch.tell, "the speed layer prepares for the new versions"):
+        while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
+            time.sleep(0.1)
     batch.at("after announcing")
     id = batch.database.retrying(open)
     batch.at("after seal")
@@ -307,7 +309,7 @@ def deploy(batch: BatchLayer, target: Target) -> list[PlannedChange]:
     _refuse_differences(batch, target)
     with batch.database.begin() as connection:
         trial = view_checks.trial_of_catalog(connection, registry.catalog_after_apply(connection, target.catalog), [])
-    _refuse_failed_checks(batch, run_checks(batch.database, trial))
+    _refuse_failed_checks(batch, run_checks(batch.database, batch.tell, trial))
 
     def step(connection: Connection) -> tuple[list[PlannedChange], list[str]]:
         before = lookup.published(connection)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
 from serving_layer.change import view_checks
 from serving_layer.change.view_checks import Trial, Verdict
+from serving_layer.narration import waiting
 from serving_layer.postgres import courtesy
 from serving_layer.postgres.database import Connection, Database
 from serving_layer.promise import proof, rebuilds
 from view_algebra.errors import Blocked
 
 
-def run_checks(database: Database, trial: Trial) -> list[Verdict]:
+def run_checks(database: Database, tell: Callable[[str], None], trial: Trial) -> list[Verdict]:
     """Runs the checks of a catalog over the rows it would show, in one snapshot per view."""
     verdicts: list[Verdict] = []
-    for name in (name for name, view in trial.catalog.views.items() if view.checks):
-        with database.begin(isolation="REPEATABLE READ") as connection:
-            courtesy.stand_back(connection)
-            verdicts += view_checks.run_on_trial(connection, trial, name)
+    with waiting(tell, "running the checks over the new rows"):
+        for name in (name for name, view in trial.catalog.views.items() if view.checks):
+            with database.begin(isolation="REPEATABLE READ") as connection:
+                courtesy.stand_back(connection)
+                verdicts += view_checks.run_on_trial(connection, trial, name)
     return verdicts
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
@@ -14,6 +15,7 @@ from batch_layer import reprocess
 from batch_layer.rebuild import BatchLayer
 from master_log.kafka.brokers import Brokers
 from master_log.offsets import Offsets, TopicPartition
+from serving_layer import narration
 from serving_layer.catalog import lookup, versions
 from serving_layer.change import registry
 from serving_layer.change.registry import Target
@@ -109,6 +111,42 @@ def test_an_announced_version_that_was_not_opened_is_forgotten(world: World) -> 
     assert left(world) != before
     dropping.drop_unused(world.database)
     assert left(world) == before
+
+
+def test_an_apply_says_that_it_waits_for_the_speed_layer(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    catalog = compile_catalog({**world.files, "counts.sql": BY_KEY})
+    lines: list[str] = []
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        with world.database.begin() as connection:
+            for name in versions.announced_tables(connection, "a"):
+                versions.note_prepared(connection, name)
+
+    def announce(connection: Connection) -> set[str]:
+        return registry.announce(connection, [catalog.views["counts"]], catalog)
+
+    def no_session() -> Any:
+        return None
+
+    batch = BatchLayer(world.database, Brokers("nowhere:0"), no_session, pytest.fail, "no address", tell)
+    assert reprocess.open_prepared(batch, announce, lambda _: 7) == 7
+    assert lines == ["the speed layer prepares for the new versions …"]
+
+
+def test_an_apply_says_that_it_runs_checks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(narration, "SILENT_SECONDS", 0.0)
+    lines: list[str] = []
+    batch = BatchLayer(world.database, Brokers("nowhere:0"), pytest.fail, pytest.fail, "no address", lines.append)
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    positive = "ALTER VIEW sums ADD CONSTRAINT positive CHECK (c > 0);"
+    doubled = world.files["sums.sql"].replace("count(*)", "2 * count(*)")
+    files = {**world.files, "sums.sql": doubled, "positive.sql": positive}
+    reprocess.deploy(batch, Target(files, compile_catalog(files), {}))
+    assert lines == ["running the checks over the new rows …"]
 
 
 NEW_SOURCE = "CREATE TABLE c (k STRING, n BIGINT) USING kafka OPTIONS (topic '{}', format 'json');"
