@@ -56,6 +56,8 @@ def demo(output: Output, once: bool, lines: int | None) -> None:
 @click.option("--mark", hidden=True, help="Identifies this process.")
 def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | None) -> None:  # noqa: ARG001
     """Run the speed layer: keep every view fresh until stopped."""
+    from serving_layer.postgres.database import cancel
+
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
@@ -64,7 +66,10 @@ def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | N
         return
     with open_deployment(output) as deployment:
         deployment.database.waiting(deployment.require_installed, give_up=stopping.is_set)
-        deployment.speed(stopping, max_records=max_records).run(until_caught_up=until_caught_up)
+        try:
+            deployment.speed(stopping, max_records=max_records).run(until_caught_up=until_caught_up)
+        finally:
+            cancel()  # the process ends after its threads, and one may be waiting for a lock in Postgres
 
 
 def _wait_for_services(output: Output, stopping: threading.Event) -> None:
