@@ -178,7 +178,7 @@ class BatchLayer:
         with compute.sharing(self.database, sealed) as shared:
             for new in sealed:
                 try:
-                    self.compute_unless_dropped(id, new.view, shared)
+                    self.compute(id, new.view, shared)
                 except (*SPARK_ERRORS, Stalled) as error:
                     if run.is_resumable:
                         raise
@@ -189,31 +189,25 @@ class BatchLayer:
                     self.database.retrying(partial(generations.retire, ids=[new.id]))
         return reasons
 
-    def compute_unless_dropped(self, id: int, name: str, shared: SharedRecords | None = None) -> None:
-        """Computes a view, or leaves it out if `apply` dropped it meanwhile."""
+    def compute(self, id: int, name: str, shared: SharedRecords | None = None) -> None:
+        """Computes and loads one view's cells of all records below its cut, unless `apply` dropped it meanwhile."""
+        shared = shared or SharedRecords()
         try:
-            self.compute(id, name, shared)
+            with waiting(self.tell, f"{name}: computing and loading the cells of all records"):
+                self._expect(id)
+                with self.database.begin() as connection:
+                    new = lookup.generation_of_rebuild(connection, id, name)
+                    version = versions.get(connection, name, new.version)
+                    todo = loading.not_loaded(connection, new.id)
+                tables = [table for table in version.view.cell_tables if table.name in todo]
+                total = sum(self._compute_table(new, version.sources[table.source], table, shared) for table in tables)
+                self.tell(f"{name}: {total:,} cells computed" if todo else f"{name}: its cells were computed before")
+                self._finish_step(id, Step.COMPUTE, name)
         except Exception:
-            if shared is not None:
-                shared.forget()  # with Spark's process, if it was ended
+            shared.forget()  # with Spark's process, if it was ended
             if name not in self._expect(id).views or name in {new.view for new in self.generations(id)}:
                 raise
             self.tell(f"{name}: left out, because it was dropped meanwhile")
-
-    def compute(self, id: int, name: str, shared: SharedRecords | None = None) -> int:
-        """Computes and loads one view's cells of all records below its cut. Returns the number of cells."""
-        shared = shared or SharedRecords()
-        with waiting(self.tell, f"{name}: computing and loading the cells of all records"):
-            self._expect(id)
-            with self.database.begin() as connection:
-                new = lookup.generation_of_rebuild(connection, id, name)
-                version = versions.get(connection, name, new.version)
-                todo = loading.not_loaded(connection, new.id)
-            tables = [table for table in version.view.cell_tables if table.name in todo]
-            total = sum(self._compute_table(new, version.sources[table.source], table, shared) for table in tables)
-            self.tell(f"{name}: {total:,} cells computed" if todo else f"{name}: its cells were computed before")
-            self._finish_step(id, Step.COMPUTE, name)
-        return total
 
     def _compute_table(self, new: Generation, source: Source, table: CellTable, shared: SharedRecords) -> int:
         """Computes and loads one table of cells. Returns the number of cells."""

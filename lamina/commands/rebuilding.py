@@ -84,7 +84,7 @@ def compute(output: Output, views: Sequence[str], id: int | None) -> None:
     with open_deployment(output) as deployment:
         id = _rebuild_id(deployment, id)
         for name in views or [generation.view for generation in deployment.batch.generations(id)]:
-            deployment.batch.compute_unless_dropped(id, name)
+            deployment.batch.compute(id, name)
 
 
 @command(parent=step)
