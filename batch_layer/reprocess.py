@@ -8,7 +8,7 @@ declared, read or kept has changed. Meanwhile, micro-batches feed the old versio
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -67,7 +67,10 @@ class _Apply:
     before: Mapping[str, str]
 
     def seal(self) -> int:
-        return open_prepared(self.batch, self._announce, self._open)
+        await_prepared(self.batch, self.batch.database.retrying(self._announce))
+        id = self.batch.database.retrying(self._open)
+        self.batch.at("after seal")
+        return id
 
     def _announce(self, connection: Connection) -> set[str]:
         changes = registry.allowed_changes(connection, self.target)
@@ -121,7 +124,10 @@ class _Preview:
     catalog: Catalog
 
     def seal(self) -> int:
-        return open_prepared(self.batch, self._announce, self._open)
+        await_prepared(self.batch, self.batch.database.retrying(self._announce))
+        id = self.batch.database.retrying(self._open)
+        self.batch.at("after seal")
+        return id
 
     def _announce(self, connection: Connection) -> set[str]:
         after = previews.previewed_catalog(connection, self.catalog)
@@ -156,23 +162,14 @@ class _Preview:
         renew(self.batch.database, self.batch.tell, step)
 
 
-def open_prepared(
-    batch: BatchLayer, announce: Callable[[Connection], Collection[str]], open: Callable[[Connection], int]
-) -> int:
-    """Announces versions, and opens them once busy writers have prepared for their tables of cells. Returns the id.
-
-    Meanwhile, Spark starts.
-    """
-    are_awaited = partial(registry.are_awaited, names=batch.database.retrying(announce))
-    announced = time.monotonic()
+def await_prepared(batch: BatchLayer, announced: Collection[str]) -> None:
+    """Starts Spark, and waits until busy writers have prepared for these tables of cells, or `PREPARED_WITHIN`."""
+    are_awaited, began = partial(registry.are_awaited, names=announced), time.monotonic()
     batch.spark()
     with waiting(batch.tell, "the speed layer prepares for the new versions"):
-        while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
+        while time.monotonic() < began + PREPARED_WITHIN and batch.database.retrying(are_awaited):
             time.sleep(0.1)
     batch.at("after announcing")
-    id = batch.database.retrying(open)
-    batch.at("after seal")
-    return id
 
 
 def resume_or_begin(

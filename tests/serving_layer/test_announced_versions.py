@@ -125,14 +125,13 @@ def test_an_apply_says_that_it_waits_for_the_speed_layer(world: World) -> None:
             for name in versions.announced_tables(connection, "a"):
                 versions.note_prepared(connection, name)
 
-    def announce(connection: Connection) -> set[str]:
-        return registry.announce(connection, [catalog.views["counts"]], catalog)
-
     def no_session() -> Any:
         return None
 
     batch = BatchLayer(world.database, Brokers("nowhere:0"), no_session, pytest.fail, "no address", tell)
-    assert reprocess.open_prepared(batch, announce, lambda _: 7) == 7
+    with world.database.begin() as connection:
+        announced = registry.announce(connection, [catalog.views["counts"]], catalog)
+    reprocess.await_prepared(batch, announced)
     assert lines == ["the speed layer prepares for the new versions …"]
 
 
