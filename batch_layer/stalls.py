@@ -118,7 +118,7 @@ class StallWatch:
     def _look(self, spark: SparkSession, work: Work, over: threading.Event, reasons: list[Stalled]) -> None:
         since, seen = time.monotonic(), ""
         while not over.wait(LOOKS_EVERY):
-            now = progress(spark)
+            now = task_metrics(spark)
             if now != seen or not now:
                 since, seen = time.monotonic(), now
             elif time.monotonic() >= since + STALLS_AFTER:
@@ -126,7 +126,7 @@ class StallWatch:
                 inside, record = function_of(spark), self._record(work, over)
                 if over.is_set():
                     return
-                if progress(spark) == seen:
+                if task_metrics(spark) == seen:
                     reasons.append(stall_error(work, time.monotonic() - since, inside, record))
                     self.end()
                     return
@@ -157,7 +157,7 @@ def stall_error(work: Work, seconds: float, inside: str, record: SlowRecord | No
     )
 
 
-def progress(spark: SparkSession) -> str:
+def task_metrics(spark: SparkSession) -> str:
     """The stages and metrics of running tasks, which change while they compute. Empty if no task runs."""
     with suppress(Py4JError, ConnectionError):
         context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 (pyspark's own gives no metrics)

@@ -32,7 +32,7 @@ The objects that carry it out, each with the state that it changes:
     Preparation   the thread that plans an announced version                               planner.py
     Judge         the verdict on a query that failed                                       judge.py
     Hang, Search  a micro-batch that took too long, and the search for its record          endless.py
-    Inquiry       the question to the log for log times that progress lacks                inquiry.py
+    Inquiry       asks the log for log times that progress lacks                           inquiry.py
     Jobs          the Spark jobs of one computation: how long they run, their end          jobs.py
     Resources     what all queries share: Spark, Postgres, Kafka, settings                 resources.py
 

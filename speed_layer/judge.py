@@ -190,7 +190,7 @@ class Judge:
                 trouble.delay = 0.5  # the next attempt is another one
             query.bound.grew = False
             if trouble.failures >= MANY_FAILURES:
-                ways = _ways_past(query, member.failed) if one and member is not None and member.failed else ""
+                ways = _ways_past(query, member.failed_range) if one and member and member.failed_range else ""
                 report = f"it fails again and again: {summary(failure)}{_disk_hint(failure)}{ways}"
         if report is not None:
             try:

@@ -52,11 +52,11 @@ class Member:
     """A source from progress on, in one run after another until it fails.
 
     `follow` and `take` run in the threads that compute, `_run_commit` in those that commit, and the others in the
-    layer's. The first of them to fail sets `failed` and the reason.
+    layer's. The first of them to fail sets `failed_range` and the reason.
 
     position: the start of its next micro-batch
     committed: the number of micro-batches it has committed
-    failed: the range of the micro-batch that it failed at
+    failed_range: the range of the micro-batch that it failed at
     """
 
     def __init__(self, resources: Resources, source: Source, fence: int, start: Position) -> None:
@@ -75,7 +75,7 @@ class Member:
         self._committing: Future[None] | None = None
         self._raised: BaseException | None = None
         self.committed = self._untrimmed = 0
-        self.failed: OffsetRange | None = None
+        self.failed_range: OffsetRange | None = None
         self._trim()
 
     def flow(self, membership: Membership) -> Flow:
@@ -150,7 +150,7 @@ class Member:
             raise
         except BaseException as error:
             self._raised = self._raised or error  # if it was given up, that is the reason
-            self.failed = self.failed or range  # if the commit before it failed, that is the range
+            self.failed_range = self.failed_range or range  # if the commit before it failed, that is the range
             raise
 
     def _await_commit(self, membership: Membership) -> None:
@@ -167,7 +167,7 @@ class Member:
         try:
             outcome = commit.run()
         except BaseException:
-            self.failed = commit.span.range
+            self.failed_range = commit.span.range
             raise
         if outcome is Outcome.APPLIED:
             self.committed += 1
@@ -207,12 +207,12 @@ class Member:
         """Makes it fail, and cancels the micro-batch that is overdue, unless it has been computed meanwhile."""
         if (jobs := self.running.jobs_of(range)) is not None:
             skipped = range.holds(self.assumptions.skipped)
-            self._raised, self.failed = TooLong(range, jobs, skipped, shared=shared), range
+            self._raised, self.failed_range = TooLong(range, jobs, skipped, shared=shared), range
             jobs.cancel()
 
     def unreadable(self) -> UnreadableRecord | None:
         """The record of the failed micro-batch that Spark cannot read, if there is one."""
         resources = self._resources
-        if self.failed is None:
+        if self.failed_range is None:
             return None
-        return unreadable(resources.spark, resources.brokers, self.source, self.failed, self.assumptions.skipped)
+        return unreadable(resources.spark, resources.brokers, self.source, self.failed_range, self.assumptions.skipped)

@@ -50,8 +50,8 @@ class Runs:
 
     def look(self) -> None:
         """Handles the runs that ended, the commits, and the queries that leave a shared run or join it."""
-        for run in self._all():
-            queries = self._in(run)
+        for run in self._active():
+            queries = self._queries_in(run)
             if run.has_ended():
                 self._handle_end(run, queries)
             else:
@@ -76,13 +76,13 @@ class Runs:
         """Ends these queries' members and their runs. The other members of a shared run continue in the next one."""
         for query in queries:
             if query.run is not None:
-                self._stop(query.run, [query, *self._in(query.run)])
+                self._stop(query.run, [query, *self._queries_in(query.run)])
             query.member = None
 
-    def _all(self) -> list[Run]:
+    def _active(self) -> list[Run]:
         return list(dict.fromkeys(query.run for query in self.queries.values() if query.run is not None))
 
-    def _in(self, run: Run) -> list[Query]:
+    def _queries_in(self, run: Run) -> list[Query]:
         return [query for query in self.queries.values() if query.run is run]
 
     def _stop(self, run: Run, queries: Iterable[Query]) -> None:
@@ -218,4 +218,4 @@ class Runs:
         runs = list(dict.fromkeys(topics.values()))
         if len(runs) > 1:
             for run in runs:
-                self._stop(run, self._in(run))
+                self._stop(run, self._queries_in(run))

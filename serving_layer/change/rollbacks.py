@@ -53,7 +53,7 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
     _, now, before = present = look()
     if present != judged:
         _refuse(connection, now, before)
-    with _in_its_place(connection, before.id):
+    with _keeping_first_shown(connection, before.id):
         if now.version == before.version:
             generations.hand_over(connection, {name: before.id})
         else:
@@ -65,7 +65,7 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
 
 
 @contextmanager
-def _in_its_place(connection: Connection, id: int) -> Iterator[None]:
+def _keeping_first_shown(connection: Connection, id: int) -> Iterator[None]:
     """Keeps the time at which a generation was first shown, while the block publishes it again. A second rollback then
     goes further back, not to the generation that was just withdrawn.
     """
