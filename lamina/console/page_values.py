@@ -15,8 +15,8 @@ from lamina.reports import receipt_lines, statuses
 from lamina.reports.chart_choice import MOST_ROWS
 from lamina.reports.lag_lines import tables_of
 from serving_layer.catalog import definitions
-from serving_layer.monitoring import particulars
-from serving_layer.monitoring.particulars import Minute
+from serving_layer.monitoring import details
+from serving_layer.monitoring.details import Minute
 from serving_layer.monitoring.query_alarms import TopicState
 from serving_layer.monitoring.view_states import view_state
 from serving_layer.postgres.database import login_of
@@ -61,8 +61,8 @@ class PageReader:
         view = _look_up(catalog.views, name, "view")
         with self._deployment.database.snapshot() as connection:
             state = view_state(connection, name)
-            generations = particulars.generations(connection, name)
-            met = particulars.freshness_met(connection, name)
+            generations = details.generations(connection, name)
+            met = details.freshness_met(connection, name)
         values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
         try:
             values |= self.sql(_newest(view), statement, ROWS_SHOWN)
@@ -87,7 +87,7 @@ class PageReader:
         groups = row_keys.group_columns(view)
         words = [f"{column}={values_of_groups[column]}" for column in groups if values_of_groups.get(column)]
         with self._deployment.database.snapshot() as connection:
-            steps = particulars.steps(connection, view.sources, list(definitions.of(catalog, name).views), STEPS)
+            steps = details.steps(connection, view.sources, list(definitions.of(catalog, name).views), STEPS)
         values: dict[str, Any] = {"answer": None, "chart": None, "command": None, "error": None}
         if words or not groups:
             values["command"] = shlex.join(["lamina", "blame", name, *words])
@@ -119,17 +119,17 @@ class PageReader:
         catalog = self._deployment.deployed()
         source = _look_up(catalog.sources, name, "source")
         with self._deployment.database.snapshot() as connection:
-            details = particulars.source_particulars(connection, name)
+            counted = details.source_details(connection, name)
         return {
             "source": source,
-            "details": details or _unknown(name, "source", catalog.sources),
+            "details": counted or _unknown(name, "source", catalog.sources),
             **self._samples(name, statement),
             "topic": self._topic(source.topic),
             "undeclared": statuses.undeclared_fields(self._deployment, [name]).get(name, [])
             if self._deployment.brokers.listening()
             else None,
             "graph": graph(catalog, Node("source", name)),
-            **(_phases(details.minutes) if details else {}),
+            **(_phases(counted.minutes) if counted else {}),
         }
 
     def sql(self, query: str, statement: PageSelect, most: int = MOST_ROWS) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class SourceParticulars:
+class SourceDetails:
     """The bookkeeping of one source.
 
     bad: records that went to quarantine
@@ -166,8 +166,8 @@ def freshness_met(connection: Connection, view: str) -> list[tuple[str, float]]:
     return [(span, share) for span, share in connection.execute(met, {"view": view})]
 
 
-def source_particulars(connection: Connection, source: str) -> SourceParticulars | None:
-    """The particulars of a source in the connection's snapshot, or None if no query has this name."""
+def source_details(connection: Connection, source: str) -> SourceDetails | None:
+    """The details of a source in the connection's snapshot, or None if no query has this name."""
     parameters = {"source": source, "most": REASONS}
     query = progress.queries(connection).get(source)
     if query is None:
@@ -179,7 +179,7 @@ def source_particulars(connection: Connection, source: str) -> SourceParticulars
         Minute(sums["ago"], sums["micro_batches"], {name: sums[name] / sums["micro_batches"] for name in PHASES})
         for sums in connection.execute(_MINUTES, parameters).mappings()
     ]
-    return SourceParticulars(query, bad, partitions, reasons, minutes)
+    return SourceDetails(query, bad, partitions, reasons, minutes)
 
 
 def steps(connection: Connection, sources: Collection[str], views: Collection[str], most: int) -> list[HistoryRow]:
