@@ -157,18 +157,17 @@ def _read(connection: Connection, name: str, key: RowKey, since: datetime) -> _S
     past = history.read(connection, view.sources, under, since)
     turns = [step for step in past.steps if isinstance(step, ViewTurn)]
     ids = {shown.generation for shown in (*turns, *past.shown.values()) if shown.generation is not None}
-    origins = history.origins(connection, ids)
     below = {source: progress.read(connection, [source]) for source in view.sources}
     starts = {source: progress.starts(connection, [source]) for source in view.sources}
     return _Snapshot(
-        catalog,
-        work_of(catalog, name, starts, below),
-        past,
-        below,
-        origins,
-        history.proofs(connection, ids),
-        views.rows(connection, name, shown_columns(view), key.postgres(view)),
-        history.snapshot_time(connection),
+        catalog=catalog,
+        work=work_of(catalog, name, starts, below),
+        history=past,
+        below=below,
+        origins=history.origins(connection, ids),
+        compared=history.proofs(connection, ids),
+        rows=views.rows(connection, name, shown_columns(view), key.postgres(view)),
+        read_at=history.snapshot_time(connection),
     )
 
 
@@ -317,12 +316,12 @@ def _blame(
     selected = rows[len(steps)]
     differ = selected is not None and bool(compare(view, selected, snapshot.rows))
     return Blame(
-        events,
-        snapshot.read_at,
-        snapshot.below,
-        [_by_column(view, row) for row in snapshot.rows],
-        [_by_column(view, row) for row in selected] if selected is not None and differ else None,
-        snapshot.history.known_since,
+        events=events,
+        read_at=snapshot.read_at,
+        below=snapshot.below,
+        shown=[_by_column(view, row) for row in snapshot.rows],
+        selected=[_by_column(view, row) for row in selected] if selected is not None and differ else None,
+        known_since=snapshot.history.known_since,
     )
 
 

@@ -162,9 +162,16 @@ def ids_below_cut(source: Source, records: DataFrame, now: int) -> IdLookup:
         begins = _begins(recent["at"], length, now)
         beginnings |= set(begins.unique().to_pylist())
         fresh.add(recent.drop_columns("more").append_column("begins", begins))
-    periods = [_period(begin, length) for begin in beginnings]
-    none = pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
-    return IdLookup(none, duplicates, fresh, periods, CopyRows(format="binary"), 0, newest, horizon)
+    return IdLookup(
+        copies=pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())}),
+        duplicates=duplicates,
+        fresh=fresh,
+        periods=[_period(begin, length) for begin in beginnings],
+        lesser=CopyRows(format="binary"),
+        conflicts=0,
+        newest=newest,
+        horizon=horizon,
+    )
 
 
 def stage(connection: Connection, lookup: IdLookup | None) -> None:

@@ -388,6 +388,6 @@ def update_cells(id: int, name: str) -> Update:
     return update(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
 
 
-def _has_more_than(connection: Connection, table: str, cells_: int) -> bool:
-    counted = connection.execute(text(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {cells_ + 1}) AS counted"))
-    return bool(counted.scalar_one() > cells_)
+def _has_more_than(connection: Connection, table: str, limit: int) -> bool:
+    counted = connection.execute(text(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {limit + 1}) AS counted"))
+    return bool(counted.scalar_one() > limit)
