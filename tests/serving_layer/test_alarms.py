@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -24,6 +25,11 @@ from tests.serving_layer.world import World, empty
 from view_algebra import LaminaError, compile_catalog
 
 
+def in_tens(told: str) -> str:
+    """A sentence with its seconds rounded down to tens: a busy machine asks for an age some seconds late."""
+    return re.sub(r"(?<=\d)\d s\b", "0 s", told)
+
+
 def set_heartbeat(world: World, ago: str) -> None:
     """Sets the age of the last heartbeat of a's writer."""
     sql(world, f"UPDATE lamina.heartbeat SET heard_at = {AGO} '{ago}' WHERE query = 'a'")
@@ -36,7 +42,7 @@ def test_an_unanswered_topic_is_reported_once_nothing_was_counted_for_a_while(wo
         with world.database.snapshot() as connection:
             raised = [alarm for alarm in alarms(connection, {}, THRESHOLDS) if alarm.startswith("a: ")]
         assert len(raised) == expected, raised
-    assert raised[0].startswith("a: Kafka does not answer for its topic, and no record was counted for 80 s")
+    assert in_tens(raised[0]).startswith("a: Kafka does not answer for its topic, and no record was counted for 80 s")
 
 
 QUERIES = [
@@ -54,7 +60,7 @@ QUERIES = [
     (
         f"committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '61 s'",
         9,
-        "and the backlog has not shrunk for 61 s",
+        "and the backlog has not shrunk for 60 s",
     ),
     (f"committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '5 s'", 9, None),
     (f"committed_at = clock_timestamp(), waiting = 0, waiting_at = {AGO} '1 h'", 9, None),
@@ -74,7 +80,7 @@ def test_a_query_that_stands_still_raises_an_alarm_with_its_reason(world: World)
         set_heartbeat(world, "0 s")
         raised = alarms_of_a(world, behind=behind)
         assert len(raised) == (expected is not None), (values, raised)
-        assert expected is None or expected in raised[0], (values, raised)
+        assert expected is None or expected in in_tens(raised[0]), (values, raised)
         with world.database.begin() as connection:
             connection.execute(
                 text(
@@ -87,19 +93,20 @@ def test_a_query_that_stands_still_raises_an_alarm_with_its_reason(world: World)
 
 
 def test_a_view_is_as_fresh_as_its_oldest_source_and_unknown_until_each_was_counted(world: World) -> None:
-    def behind() -> dict[str, float | None]:
+    def hours_behind() -> dict[str, float | None]:
         with world.database.begin() as connection:
-            rows = connection.execute(text("SELECT view, round(seconds_behind) FROM lamina.freshness"))
-            of_views = {view: None if seconds is None else float(seconds) for view, seconds in rows}
+            rows = connection.execute(text("SELECT view, round(seconds_behind / 3600) FROM lamina.freshness"))
+            of_views = {view: None if hours is None else float(hours) for view, hours in rows}
             assert {
-                shown.name: shown.seconds_behind and round(shown.seconds_behind) for shown in overview(connection).views
+                shown.name: shown.seconds_behind and round(shown.seconds_behind / 3600)
+                for shown in overview(connection).views
             } == of_views
             return of_views
 
-    sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '40 s' WHERE name = 'a'")
-    assert behind() == {"sums": 40, "counts": 40, "both": None}
-    sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '90 s' WHERE name = 'b'")
-    assert behind() == {"sums": 40, "counts": 40, "both": 90}
+    sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '40 hours' WHERE name = 'a'")
+    assert hours_behind() == {"sums": 40, "counts": 40, "both": None}
+    sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '90 hours' WHERE name = 'b'")
+    assert hours_behind() == {"sums": 40, "counts": 40, "both": 90}
 
 
 def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(world: World) -> None:
@@ -117,11 +124,11 @@ def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(worl
     sql(world, f"UPDATE lamina.query SET caught_up_at = now(), newest = NULL, created_at = {AGO} '70 s'")
     sql(world, "UPDATE lamina.query SET caught_up_at = NULL WHERE name = 'b'")
     [never] = [alarm for alarm in alarms_of_a(world) if "fresh_within" in alarm]
-    assert never.startswith("both: 70 s behind, because b was never counted, and its fresh_within is 60 s")
+    assert in_tens(never).startswith("both: 70 s behind, because b was never counted, and its fresh_within is 60 s")
     for name, ago in (("a", "40 s"), ("b", "90 s")):
         sql(world, f"UPDATE lamina.query SET caught_up_at = {AGO} '{ago}', committed_at = NULL WHERE name = '{name}'")
     set_heartbeat(world, "0 s")
-    late = [alarm.partition(": `lamina")[0] for alarm in alarms_of_a(world) if "fresh_within" in alarm]
+    late = [in_tens(alarm.partition(": `lamina")[0]) for alarm in alarms_of_a(world) if "fresh_within" in alarm]
     assert late == [
         "both: 90 s behind, and its fresh_within is 60 s",
         "sums: 40 s behind, and its fresh_within is 5 s",
@@ -154,7 +161,7 @@ def test_a_writer_without_heartbeats_is_reported_as_gone(world: World) -> None:
     sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
     set_heartbeat(world, "40 s")
     [gone] = alarms_of_a(world)
-    assert gone.startswith("a: its speed layer (the test) was last heard of 40 s ago")
+    assert in_tens(gone).startswith("a: its speed layer (the test) was last heard of 40 s ago")
     with world.database.begin() as other:
         progress.lock(other, ["a"])
         with world.database.begin() as connection:
@@ -397,10 +404,10 @@ def test_records_count_as_waiting_after_some_seconds_above_progress(world: World
 def test_a_wait_for_the_speed_layer_says_if_it_is_silent_or_gone(world: World) -> None:
     for ago, words in (
         ("1 s", "the speed layer is catching up"),
-        ("12 s", "the speed layer has sent no heartbeat for 12 s (`lamina status` names its process)"),
+        ("12 s", "the speed layer has sent no heartbeat for 10 s (`lamina status` names its process)"),
         ("1 h", "no speed layer runs (`lamina up`, or `lamina speed`)"),
     ):
         sql(world, f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'a'")
         set_heartbeat(world, ago)
         with world.database.begin() as connection:
-            assert delays.waits_for(connection, "a", starting=False) == words
+            assert in_tens(delays.waits_for(connection, "a", starting=False) or "") == words
