@@ -178,7 +178,7 @@ def test_a_reader_with_a_forgotten_transaction_blocks_nobody(
             connection.execute(
                 text("UPDATE lamina.installed SET fingerprint = '' WHERE part = 'VIEW lamina.freshness'")
             )
-        other = psycopg2.connect(services.database_url(name, "analyst"), options="-c lock_timeout=1s")
+        other = psycopg2.connect(services.database_url(name, "analyst"), options="-c lock_timeout=150ms")
         with pytest.raises(LaminaError, match="while a reader holds") as raised, reading(other, "lamina.freshness"):
             installation.install(opened)
         assert "analyst" in str(raised.value)
@@ -211,7 +211,7 @@ def test_a_view_held_by_a_reader_is_renewed_once_it_is_free_and_nobody_waits(
 ) -> None:
     monkeypatch.setattr(database_module, "PATIENCE_SECONDS", 0.5)
     url = services.database_url(str(world.database.url.database), "analyst")
-    holder, other = psycopg2.connect(url), psycopg2.connect(url, options="-c lock_timeout=300ms")
+    holder, other = psycopg2.connect(url), psycopg2.connect(url, options="-c lock_timeout=150ms")
     world.files["sums.sql"] = world.files["sums.sql"].replace("VIEW sums AS", "VIEW sums COMMENT 'renewed' AS")
     with holder.cursor() as cursor:
         cursor.execute("SELECT * FROM sums")
@@ -229,7 +229,10 @@ def test_a_view_held_by_a_reader_is_renewed_once_it_is_free_and_nobody_waits(
 
 @contextmanager
 def reading(connection: psycopg2.extensions.connection, view: str) -> Iterator[None]:
-    """Reads a view in a loop during the block. Fails if a read waits for a second."""
+    """Reads a view in a loop during the block. Fails if two reads wait as long as their session waits for a lock.
+
+    One may, on a machine that stands still for a moment.
+    """
     stop, failed = threading.Event(), []
 
     def run() -> None:
@@ -247,7 +250,7 @@ def reading(connection: psycopg2.extensions.connection, view: str) -> Iterator[N
     finally:
         stop.set()
         thread.join()
-    assert not failed
+    assert len(failed) < 2, failed
 
 
 def test_the_analyst_reads_the_views_and_nothing_else(world: World, services: Services) -> None:

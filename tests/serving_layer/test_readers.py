@@ -91,7 +91,7 @@ def test_an_analyst_has_exactly_the_listed_rights(world: World, services: Servic
 def test_limits_hold_for_every_login_and_not_for_the_owner(world: World, services: Services) -> None:
     name = str(world.database.url.database)
     postgres.guard(services.database_url(name, "postgres"))
-    install(world.database, limits=Limits.read("statement_timeout=50ms, temp_file_limit=1MB"))
+    install(world.database, limits=Limits.read("statement_timeout=200ms, temp_file_limit=1MB"))
     superuser = psycopg2.connect(services.database_url(name, "postgres"))
     superuser.autocommit = True
     ann = services.database_url(name, "analyst").replace("//analyst:", "//ann:")
@@ -113,11 +113,11 @@ def test_limits_hold_for_every_login_and_not_for_the_owner(world: World, service
                 reader.close()
         finally:
             cursor.execute("DROP ROLE ann")
-            cursor.execute("SELECT pg_sleep(0.06)")  # the superuser is also exempt
+            cursor.execute("SELECT pg_sleep(0.21)")  # the superuser is also exempt
     superuser.close()
     owner = psycopg2.connect(services.database_url(name))
     with owner.cursor() as cursor:
-        cursor.execute("SELECT pg_sleep(0.06)")
+        cursor.execute("SELECT pg_sleep(0.21)")
     owner.close()
 
 
@@ -442,21 +442,21 @@ def test_a_reader_does_not_wait_behind_a_change_that_waits_for_another_reader(wo
         connection.execute(text("UPDATE lamina.view SET served = '' WHERE name = 'sums'"))
     holding = psycopg2.connect(services.database_url(name, "analyst"))
     holding.cursor().execute("SELECT * FROM analytics.sums")
-    other = psycopg2.connect(services.database_url(name, "analyst"))
+    other = psycopg2.connect(services.database_url(name, "analyst"), options="-c lock_timeout=200ms")
     other.autocommit = True
     with ThreadPoolExecutor(1) as pool:
         renewed = pool.submit(world.database.retrying, views.serve)
-        longest, end = 0.0, time.monotonic() + 2
+        waits, end = 0, time.monotonic() + 2
         with other.cursor() as cursor:
-            cursor.execute("SET statement_timeout = '5s'")
             while time.monotonic() < end:
-                began = time.monotonic()
-                cursor.execute("SELECT * FROM analytics.sums")
-                longest = max(longest, time.monotonic() - began)
+                try:
+                    cursor.execute("SELECT * FROM analytics.sums")
+                except psycopg2.errors.LockNotAvailable:
+                    waits += 1
         assert not renewed.done(), "the change is tried repeatedly"
         holding.rollback()
         assert renewed.result(timeout=30) == ["sums"]
-    assert longest < 1, f"{longest:.2f} s: a reader waited until the other had ended"
+    assert waits < 2, "a reader waits only if the machine stands still for a moment"
     holding.close()
     other.close()
 
@@ -515,7 +515,7 @@ def test_a_cursor_that_pauses_in_a_transaction_is_ended_and_one_that_is_held_is_
     world: World, services: Services
 ) -> None:
     """docs/reading.md describes both."""
-    install(world.database, limits=Limits(idle_in_transaction_session_timeout="50ms"))
+    install(world.database, limits=Limits(idle_in_transaction_session_timeout="500ms"))
     url = services.database_url(str(world.database.url.database), "analyst")
     series = "SELECT i FROM generate_series(1, 3) AS i"
     pausing, held = psycopg2.connect(url), psycopg2.connect(url)
