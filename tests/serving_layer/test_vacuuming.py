@@ -33,7 +33,7 @@ def bloated(world: World) -> str:
 
 def until_dead(world: World, table: str) -> None:
     """Waits until Postgres has counted the dead rows of a table."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while dead(world, table) < GROUPS and time.monotonic() < deadline:
         time.sleep(0.1)
 

@@ -123,7 +123,7 @@ def test_twenty_changes_leave_nothing_behind(world: World) -> None:
         world.change(counts=limit)
         world.append("a", 0, ("x", 1))
         world.advance("a")
-        for _ in range(30):  # a table that autovacuum reads is dropped the next time
+        for _ in range(300):  # a table that autovacuum reads is dropped the next time
             dropping.drop_unused(world.database)
             if left(world) == there:
                 break
