@@ -179,7 +179,7 @@ def test_a_reader_with_a_forgotten_transaction_blocks_nobody(
                 text("UPDATE lamina.installed SET fingerprint = '' WHERE part = 'VIEW lamina.freshness'")
             )
         other = psycopg2.connect(services.database_url(name, "analyst"), options="-c lock_timeout=150ms")
-        with pytest.raises(LaminaError, match="while a reader holds") as raised, reading(other, "lamina.freshness"):
+        with reading(other, "lamina.freshness"), pytest.raises(LaminaError, match="while a reader holds") as raised:
             installation.install(opened)
         assert "analyst" in str(raised.value)
         forgetful.rollback()
@@ -215,7 +215,7 @@ def test_a_view_held_by_a_reader_is_renewed_once_it_is_free_and_nobody_waits(
     world.files["sums.sql"] = world.files["sums.sql"].replace("VIEW sums AS", "VIEW sums COMMENT 'renewed' AS")
     with holder.cursor() as cursor:
         cursor.execute("SELECT * FROM sums")
-        with pytest.raises(OperationalError, match="lock timeout"), reading(other, "sums"):
+        with reading(other, "sums"), pytest.raises(OperationalError, match="lock timeout"):
             world.database.retrying(world.apply)
         with world.database.begin() as connection:
             assert len(in_the_way(connection)) == 1

@@ -442,7 +442,7 @@ def test_a_reader_does_not_wait_behind_a_change_that_waits_for_another_reader(wo
         connection.execute(text("UPDATE lamina.view SET served = '' WHERE name = 'sums'"))
     holding = psycopg2.connect(services.database_url(name, "analyst"))
     holding.cursor().execute("SELECT * FROM analytics.sums")
-    other = psycopg2.connect(services.database_url(name, "analyst"), options="-c lock_timeout=200ms")
+    other = psycopg2.connect(services.database_url(name, "analyst"), options="-c lock_timeout=500ms")
     other.autocommit = True
     with ThreadPoolExecutor(1) as pool:
         renewed = pool.submit(world.database.retrying, views.serve)
