@@ -25,9 +25,9 @@ from tests.serving_layer.world import World, empty
 from view_algebra import LaminaError, compile_catalog
 
 
-def in_tens(told: str) -> str:
+def in_tens(sentence: str) -> str:
     """A sentence with its seconds rounded down to tens: a busy machine asks for an age some seconds late."""
-    return re.sub(r"(?<=\d)\d s\b", "0 s", told)
+    return re.sub(r"(?<=\d)\d s\b", "0 s", sentence)
 
 
 def set_heartbeat(world: World, ago: str) -> None:
