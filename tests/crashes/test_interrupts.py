@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -17,10 +18,12 @@ from lamina.reports.statuses import read_status
 from lamina.services.java import QUICK_COLLECTOR
 from serving_layer.postgres.database import PostgresError, cancel
 from tests.fix_catalogs import CATALOG, EVENTS, TOTALS, event
-from tests.fix_lamina import CommandLine, Deployed, one
+from tests.fix_lamina import PATIENCE, CommandLine, Deployed, one
 
-QUICKLY = 10.0
-"""Seconds within which Ctrl-C ends a rebuild. It takes 2 on an idle machine, but tests run on a busy one."""
+QUICKLY = 30.0
+"""Seconds within which Ctrl-C ends a rebuild. It takes 2 on an idle machine, but tests run on a busy one, which may
+stand still for a while.
+"""
 
 
 def _last_step(deployed: Deployed) -> str | None:
@@ -29,7 +32,19 @@ def _last_step(deployed: Deployed) -> str | None:
     return step
 
 
-@pytest.mark.parametrize("step", ["seal", "compute clicks"])
+def _arguments(process: psutil.Process) -> list[str]:
+    with suppress(psutil.Error):  # a Python worker of Spark ends at any time
+        return list(process.cmdline())
+    return []
+
+
+def _runs(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+@pytest.mark.parametrize("step", ["seal", "compute"])
 def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     deployed: Deployed, lamina: CommandLine, step: str
 ) -> None:
@@ -37,21 +52,21 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     deployed.send("events", *(event(n) for n in range(500)))
     deployed.catch_up()
     process = lamina.start("rebuild")
-    deployed.until(lambda: _last_step(deployed) == step, f"{step} is done")
+    deployed.until(lambda: str(_last_step(deployed)).startswith(step), f"{step} is done")
     children = psutil.Process(process.pid).children(recursive=True)
-    assert step == "seal" or any(QUICK_COLLECTOR in child.cmdline() for child in children), (
+    assert step == "seal" or any(QUICK_COLLECTOR in _arguments(child) for child in children), (
         "the JVM is one for many records"
     )
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert time.monotonic() - began < QUICKLY, "a person who changes their mind does not wait"
     assert process.returncode == 130, stderr
     assert stderr.strip().splitlines()[-1] == "interrupted"
     assert "is given up: nothing that is read has changed" in stderr
     assert "Traceback" not in stderr
     assert "ERROR" not in stderr
-    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    deployed.until(lambda: not any(map(_runs, children)), "no process is left", 5.0)
     with deployed.deployment.database.begin() as connection:
         last = connection.exec_driver_sql("SELECT state, error FROM lamina.rebuild ORDER BY id DESC").first()
         states = connection.exec_driver_sql("SELECT DISTINCT state FROM lamina.generation").scalars().all()
@@ -75,7 +90,7 @@ def test_ctrl_c_ends_an_apply_and_the_same_apply_resumes(
     process = lamina.start("apply", "--catalog", str(tmp_path))
     deployed.until(lambda: str(_last_step(deployed)).startswith("compute"), "it is computed")
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, stderr
     assert stderr.strip().splitlines()[-1] == "interrupted"
     assert "is interrupted, and nothing that is read has changed" in stderr
@@ -86,8 +101,9 @@ def test_ctrl_c_ends_an_apply_and_the_same_apply_resumes(
     assert len(deployed.rows("SELECT * FROM totals")[0]) == 3
     again = quick_lamina("apply", "--catalog", str(tmp_path))
     assert "continues rebuild" in again.err
-    assert again.err.count("its cells were computed before") == 1
-    assert again.err.count("cells computed") == 1
+    before = again.err.count("its cells were computed before")
+    assert before >= 1, "at least one view was computed when it was interrupted"
+    assert before + again.err.count("cells computed") == 2
     assert one(deployed.rows("SELECT events, more FROM totals")) == (501, 500)
 
 
@@ -103,7 +119,7 @@ def test_ctrl_c_ends_a_query_that_postgres_computes(deployed: Deployed, lamina: 
     deployed.until(computes, "Postgres computes")
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert time.monotonic() - began < QUICKLY
     assert process.returncode == 130, stderr
     assert stderr.strip().splitlines()[-1] == "interrupted"
@@ -233,11 +249,16 @@ def test_ctrl_c_while_modules_are_imported_prints_no_traceback() -> None:
 
 INTERRUPTED_WHILE_SPARK_STARTS = """
 import os, signal, sys, threading, time
+from contextlib import suppress
 import psutil
 from lamina.cli import main
 
 def launches() -> bool:  # PySpark waits for the JVM to come up
-    return any("pyspark-shell" in child.cmdline() for child in psutil.Process().children())
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):  # it has ended meanwhile
+            if "pyspark-shell" in child.cmdline():
+                return True
+    return False
 
 def asks() -> bool:  # asks the JVM for a session, where PySpark would handle Ctrl-C itself
     frame, seen = sys._current_frames()[threading.main_thread().ident], set()
@@ -261,7 +282,7 @@ main()
 def test_ctrl_c_while_spark_starts_is_not_an_error(deployed: Deployed, lamina: CommandLine, moment: str) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_STARTS, moment)
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, stderr
     assert stderr.strip().splitlines()[-1] == "interrupted"
     assert "error" not in stderr
@@ -288,7 +309,7 @@ def interrupt() -> None:
     while not (waits() and computes()):
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(15)  # the watch for endless records would also end it, but later
+    time.sleep(60)  # the watch for endless records would also end it, but later
     os._exit(7)
 
 threading.Thread(target=interrupt, daemon=True).start()
@@ -306,7 +327,7 @@ def test_ctrl_c_ends_sparks_computation_for_a_check(deployed: Deployed, lamina: 
     for table, name in (("compiled", "name"), ("version", "view"), ("definition", "view")):
         deployed.owner(f"UPDATE lamina.{table} SET texts = replace(texts::text, {slow})::jsonb WHERE {name} = 'totals'")
     process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_COMPUTES)
-    _, stderr = process.communicate(timeout=200)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, stderr
     assert stderr.strip().splitlines()[-1] == "interrupted"
     assert "Traceback" not in stderr
