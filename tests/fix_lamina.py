@@ -31,8 +31,10 @@ from tests.fix_services import Databases, Services, own_database, settings_over
 from tests.fix_spark import session_of
 from tests.lent_spark import lent, taken_back
 
-PATIENCE = 120.0
-"""Seconds after which a test that waits for the speed layer has failed."""
+PATIENCE = 300.0
+"""Seconds after which a test that waits for the speed layer has failed. On a busy machine, the JVM of a rebuild, which
+leaves the processors to everybody else, alone takes two minutes to start.
+"""
 
 
 class Killed(BaseException):
@@ -246,7 +248,7 @@ class CommandLine:
         return replace(self, environment={**self.environment, **lent(spark)}, program="tests.lent_spark")
 
     def __call__(
-        self, *arguments: str, code: int | None = 0, stdin: str | None = None, timeout: float = 300, **environment: str
+        self, *arguments: str, code: int | None = 0, stdin: str | None = None, timeout: float = 600, **environment: str
     ) -> Result:
         """Runs a command to its end. `code` is its required exit code (None: any)."""
         done = subprocess.run(

@@ -33,7 +33,7 @@ def taken_over(database: Database) -> bool:
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not holds():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)

@@ -213,7 +213,7 @@ def test_without_a_receiver_openlineage_is_not_imported(
         command = lamina.start_program(
             "-X", "importtime", "-m", "lamina", "apply", "--catalog", "catalog", "--allow-break", **environment
         )
-        _, stderr = command.communicate(timeout=120)
+        _, stderr = command.communicate(timeout=300)
         assert command.returncode == 0, stderr[-2000:]
         return "openlineage" in stderr
 

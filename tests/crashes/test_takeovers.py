@@ -32,7 +32,7 @@ main()
 def test_a_speed_layer_ends_with_its_spark_so_that_another_can_resume(deployed: Deployed, lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     process = lamina.start_program("-c", SPARK_STOPS)
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == 1, stderr
     assert "Spark has stopped" in stderr
     assert "Start the speed layer again" in stderr
@@ -50,7 +50,7 @@ def test_a_second_speed_layer_takes_over_and_the_first_reports_it(deployed: Depl
     deployed.wait_for("events")
     deployed.catch_up()  # a second one, in this process
     deployed.send("events", event(3))
-    _, stderr = first.communicate(timeout=120)
+    _, stderr = first.communicate(timeout=300)
     assert first.returncode == 1
     assert "The query events was taken over" in stderr
     assert "StackOverflowError" not in stderr

@@ -38,7 +38,7 @@ def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres
             rebuild.communicate()
         deployed.until(lambda: any(deployed.progress("events").values()), "a micro-batch is running")
         speed.terminate()
-        stderr = speed.communicate(timeout=120)[1]
+        stderr = speed.communicate(timeout=300)[1]
         assert speed.returncode == 0
         assert len(stderr.splitlines()) < 5, "it ends quietly during a micro-batch"
     finally:
