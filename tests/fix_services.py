@@ -29,6 +29,7 @@ from lamina.services import kafka_broker, postgres, s3
 from lamina.services.embedded import Addresses, EmbeddedServices
 from lamina.services.jars import jar_files, resolve
 from lamina.services.java import QUICK_COMPILER, archive_options, java_home
+from lamina.services.own_processes import locked
 from serving_layer.postgres.database import Database
 from serving_layer.upkeep.install import install
 
@@ -37,6 +38,9 @@ RUNS = REPOSITORY / ".lamina" / "tests"
 
 OWNERLESS_SECONDS = 60.0
 """Seconds after which a folder without an owner is abandoned. Until then, a run may be making or removing it."""
+
+REMOVED_WITHIN = 300.0
+"""Seconds for which a run waits while another removes the homes of killed runs."""
 
 Topic = Callable[..., str]
 Databases = Callable[..., str]
@@ -87,10 +91,11 @@ def remove_home(home: Path) -> None:
 
 
 def remove_what_killed_runs_left() -> None:
-    """Stops and removes every home whose owner is gone. Homes of live runs stay."""
-    for left in RUNS.iterdir():
-        if _owner_is_gone(left):
-            remove_home(left)
+    """Stops and removes every home whose owner is gone. Homes of live runs stay. Parallel runs take turns."""
+    with locked(RUNS.with_suffix(".lock"), patience=REMOVED_WITHIN):
+        for left in RUNS.iterdir():
+            if _owner_is_gone(left):
+                remove_home(left)
 
 
 def _owner_is_gone(home: Path) -> bool:
@@ -98,7 +103,9 @@ def _owner_is_gone(home: Path) -> bool:
         pid, created = (home / "owner").read_text().split()
         return bool(abs(psutil.Process(int(pid)).create_time() - float(created)) > 2.0)
     except (OSError, ValueError):
-        return time.time() - home.stat().st_mtime > OWNERLESS_SECONDS
+        with contextlib.suppress(FileNotFoundError):  # its owner has removed it meanwhile
+            return time.time() - home.stat().st_mtime > OWNERLESS_SECONDS
+        return False
     except psutil.NoSuchProcess:
         return True
 
