@@ -16,6 +16,9 @@ from lamina.operations.deployment import Deployment
 from tests.fix_lamina import Deployed
 from tests.lamina.browsers.console_client import CLICKS, console, texts
 
+SOON = 15.0
+"""Seconds within which an open page shows a change. It takes 5 at most, on a machine that never stands still."""
+
 
 def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     deployed.apply(clicks=CLICKS)
@@ -23,15 +26,15 @@ def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed, mo
     asked: list[str] = []
     engine = deployed.deployment.database.engine
     event.listen(engine, "before_cursor_execute", lambda *arguments: asked.append(arguments[2]))
+    began = time.monotonic()
     with console(deployed.deployment) as browser, ExitStack() as open_pages:
         streams = [open_pages.enter_context(browser.events()) for _ in range(100)]
-        began = time.monotonic()
         for _ in range(3):
             for stream in streams:
                 assert next(text for name, text in stream if name == "state")
-        seconds = time.monotonic() - began
         assert "100 pages are open" in texts(browser("/"))
         assert "100 pages are open" in browser("/stream", 503)
+    seconds = time.monotonic() - began
     overviews = [statement for statement in asked if "'heard_age'" in statement]
     assert 2 <= len(overviews) <= seconds + 3
 
@@ -39,12 +42,12 @@ def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed, mo
 def test_a_missing_speed_layer_is_named_until_one_runs(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     with console(deployed.deployment) as browser:
-        assert browser.until("state", "None runs for clicks") < 5
+        assert browser.until("state", "None runs for clicks") < SOON
         with deployed.speed():
             browser.until("state", "is gone", present=False)
-            assert browser.until("gone", "The speed layer", present=False) < 5
+            assert browser.until("gone", "The speed layer", present=False) < SOON
             deployed.until(lambda: len(deployed.owner("SELECT FROM lamina.freshness_history")) > 0, "a minute is kept")
-        assert browser.until("state", "None runs for clicks") < 5
+        assert browser.until("state", "None runs for clicks") < SOON
 
 
 def test_a_silent_speed_layer_is_named_until_it_commits(deployed: Deployed) -> None:
@@ -58,9 +61,9 @@ def test_a_silent_speed_layer_is_named_until_it_commits(deployed: Deployed) -> N
     """
     with console(deployed.deployment) as browser:
         deployed.owner(silent.format("6 s"))
-        assert browser.until("state", "It may pause") < 5
+        assert browser.until("state", "It may pause") < SOON
         deployed.owner(silent.format("31 s"))
-        assert browser.until("state", "Start it again") < 5
+        assert browser.until("state", "Start it again") < SOON
         deployed.owner("UPDATE lamina.query SET committed_at = now() + interval '1 h'")
         browser.until("state", "was last heard of", present=False)
 
@@ -93,9 +96,9 @@ def test_a_hanging_kafka_is_named(deployed: Deployed, caplog: pytest.LogCaptureF
 
 
 def assert_named(opened: Deployment, caplog: pytest.LogCaptureFixture, says: str, attention: str) -> None:
-    """The console of a deployment without a server shows within six seconds which one is gone, and logs it once."""
+    """The console of a deployment without a server soon shows which one is gone, and logs it once."""
     with console(opened) as browser:
-        assert browser.until("state", says) < 6
+        assert browser.until("state", says) < SOON
         page = texts(browser("/"))
         assert "Start it" in page
         assert attention in page
