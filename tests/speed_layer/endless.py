@@ -38,7 +38,7 @@ def idles(process: subprocess.Popen[str]) -> bool:
     """True if a process's children use less than half a core in at least one of five seconds."""
 
     def used() -> float:
-        return sum(sum(child.cpu_times()[:2]) for child in psutil.Process(process.pid).children(recursive=True))
+        return sum(map(_processor_seconds, psutil.Process(process.pid).children(recursive=True)))
 
     def used_in_a_second() -> float:
         before = used()
@@ -46,3 +46,9 @@ def idles(process: subprocess.Popen[str]) -> bool:
         return used() - before
 
     return any(used_in_a_second() < 0.5 for _ in range(5))
+
+
+def _processor_seconds(process: psutil.Process) -> float:
+    with suppress(psutil.NoSuchProcess):  # a search may end its process at any time
+        return float(sum(process.cpu_times()[:2]))
+    return 0.0
