@@ -126,23 +126,23 @@ def test_a_topic_without_a_leader_counts_as_unavailable() -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no.such.host.invalid:9092", "nonsense:port"])
 def test_a_wrong_address_is_one_error_within_seconds(address: str, capfd: pytest.CaptureFixture[str]) -> None:
-    threads, began = threading.active_count(), time.monotonic()
+    threads, began = set(threading.enumerate()), time.monotonic()
     with pytest.raises(LaminaError, match="Kafka does not answer") as raised, Brokers(address) as wrong:
         wrong.latest("any")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 25
     assert raised.value.evidence
     assert raised.value.way_out
-    assert threading.active_count() == threads, "a loop that waits for brokers would fill the process with threads"
+    assert set(threading.enumerate()) <= threads, "a loop that waits for brokers would fill the process with threads"
     assert capfd.readouterr() == ("", "")
 
 
 def test_threads_that_share_brokers_share_one_connection(kafka: str) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())  # one of them, of an earlier test, may end meanwhile
     with Brokers(kafka) as shared, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: shared.topic_id("any"), range(8)))
         pool.shutdown()
-        assert threading.active_count() == before + 1, "of the one connection"
-    assert threading.active_count() == before
+        assert len(set(threading.enumerate()) - before) == 1, "of the one connection"
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_request_survives_that_another_thread_closes_the_connection(kafka: str) -> None:
