@@ -14,7 +14,7 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
 
-from batch_layer import new_sources
+from batch_layer import new_sources, reprocess
 from lamina.operations import applying
 from master_log.offsets import Offsets
 from serving_layer.catalog import lookup, versions
@@ -22,7 +22,7 @@ from serving_layer.change.planned_change import PlannedChange
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.promise import rebuilds
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
-from tests.fix_lamina import CommandLine, Deployed, one, short_lived
+from tests.fix_lamina import PATIENCE, CommandLine, Deployed, one, short_lived
 from tests.fix_services import Topic
 from view_algebra.errors import Blocked, LaminaError
 
@@ -86,7 +86,7 @@ class Traffic:
         self.send(50)
         if place in ("absorbed", "after go-live"):
             with short_lived(self.lamina, self.spark, LAMINA_STOP_AT="inside the commit") as process:
-                process.wait(60)
+                process.wait(PATIENCE)
             assert process.returncode == -9
             assert one(self.deployed.rows("SELECT events FROM totals")) == (self.sent - 50,)
         self.deployed.catch_up()
@@ -197,9 +197,10 @@ def test_a_view_renamed_under_traffic_keeps_its_cells(deployed: Deployed) -> Non
 
 
 def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
-    deployed: Deployed, caplog: pytest.LogCaptureFixture
+    deployed: Deployed, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark takes seconds for the first run of a statement. No micro-batch waits for it."""
+    monkeypatch.setattr(reprocess, "PREPARED_WITHIN", PATIENCE)
     planned: list[frozenset[str]] = []
     caplog.set_level("DEBUG", "lamina.speed")
     deployed.apply(events=EVENTS, totals=TOTALS)
