@@ -238,7 +238,7 @@ def test_certificates_are_renewed_without_a_restart_and_not_logged(
         deployed.until(lambda: sentence in (why_stopped(deployed) or ""), "the query says so")
         _replaced(files, other.issue("renewed"))
         deployed.wait_for("events")
-        assert why_stopped(deployed) is None
+        deployed.until(lambda: why_stopped(deployed) is None, "the query is well")
         assert one(deployed.rows("SELECT events FROM totals")) == (2,)
     assert secrets_in_log(settings) == []
 
@@ -262,7 +262,7 @@ def test_tokens_are_renewed_without_a_restart_and_not_logged(
         deployed.until(lambda: len(issuer.clients) >= 5, "tokens are renewed")
         deployed.send("events", event(4))
         deployed.wait_for("events")
-        assert why_stopped(deployed) is None
+        deployed.until(lambda: why_stopped(deployed) is None, "the query is well")
         assert one(deployed.rows("SELECT events FROM totals")) == (2,)
     assert secrets_in_log(settings) == []
 
