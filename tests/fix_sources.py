@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from master_log.kafka.brokers import Brokers
 from tests.fix_services import Topic
@@ -22,6 +23,20 @@ def declared(topic: str, columns: str = COLUMNS, properties: str = "") -> Source
     """A source `events` with these columns over this topic."""
     statement = f"CREATE TABLE events ({columns}) USING kafka OPTIONS (topic '{topic}', format 'json') {properties};"
     return compile_catalog({"sources/events.sql": statement}).sources["events"]
+
+
+def delete_topic(brokers: Brokers, topic: str) -> None:
+    """Deletes a topic. Returns once the broker knows, which learns of it from the controller a moment later."""
+    brokers.delete(topic)
+    while brokers.topic_id(topic) is not None:
+        time.sleep(0.02)
+
+
+def add_partitions(kafka_admin: KafkaAdminClient, brokers: Brokers, topic: str, partitions: int) -> None:
+    """Gives a topic this many partitions. Returns once the broker knows of them."""
+    kafka_admin.create_partitions({topic: partitions})
+    while len(brokers.partitions(topic)) < partitions:
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from serving_layer.catalog import lookup
 from serving_layer.change import rollbacks
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
+from tests.fix_sources import delete_topic
 from view_algebra.errors import LaminaError
 
 
@@ -257,5 +258,5 @@ def test_a_command_knows_few_records_from_many_and_takes_silence_for_many(
     deployed.send("events", event(30))
     assert not opened.has_few_records()
     monkeypatch.setattr("lamina.operations.deployment.FEW", 500_000)
-    opened.brokers.delete(deployed.topic("events"))
+    delete_topic(opened.brokers, deployed.topic("events"))
     assert not opened.has_few_records()

@@ -21,7 +21,7 @@ from master_log.log import MasterLog
 from master_log.log_table import HELD, LOST, START
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading.kafka_reader import kafka_range, parsed
-from tests.fix_sources import NewSource
+from tests.fix_sources import NewSource, add_partitions, delete_topic
 from tests.master_log.conftest import Transaction
 from tests.master_log.logs import GOOD, fill, ids, opened, table_name
 from view_algebra.errors import LaminaError
@@ -202,7 +202,7 @@ def test_a_recreated_topic_is_refused_until_its_source_is_declared_again(
     fill(producer, source, range(3))
     end = brokers.latest(source.topic)
     ArchiveRun(log, source, brokers).archive(end)
-    brokers.delete(source.topic)
+    delete_topic(brokers, source.topic)
     with pytest.raises(LaminaError, match="is not the one whose records its log holds"):
         ArchiveRun(log, source, brokers).archive(Offsets.of(source.topic, {0: 5}))
     brokers.create(source.topic, 1)
@@ -263,8 +263,7 @@ def test_a_partition_added_later_is_archived_from_its_first_record(
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(4))
     ArchiveRun(log, source, brokers).archive(brokers.latest(source.topic))
-    kafka_admin.create_partitions({source.topic: 2})
-    kafka_admin.wait_for_topics([source.topic])
+    add_partitions(kafka_admin, brokers, source.topic, 2)
     with brokers.producer() as fresh:  # the fixture's producer does not know the partition yet
         for number in range(10, 13):
             fresh.send(source.topic, GOOD % number, partition=1)

@@ -19,7 +19,7 @@ from master_log.connections.unavailable import KafkaUnavailable
 from master_log.kafka.brokers import Brokers, existing
 from master_log.offsets import Offsets, TopicPartition
 from tests.fix_services import Topic
-from tests.fix_sources import Contents
+from tests.fix_sources import Contents, delete_topic
 from view_algebra.errors import LaminaError
 
 
@@ -38,8 +38,7 @@ def test_creating_a_topic_twice_creates_it_once(brokers: Brokers) -> None:
 def test_a_recreated_topic_has_a_new_id(brokers: Brokers, topic: Topic) -> None:
     name = topic()
     first = brokers.topic_id(name)
-    brokers.delete(name)
-    assert brokers.topic_id(name) is None
+    delete_topic(brokers, name)
     brokers.create(name, 1)
     assert brokers.topic_id(name) not in (None, first)
 

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from master_log.kafka.brokers import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading.kafka_reader import RAW, kafka_range, parsed, stream
-from tests.fix_sources import NewSource
+from tests.fix_sources import NewSource, add_partitions
 from tests.master_log.conftest import Transaction
 from view_algebra.compiled import Source
 
@@ -59,8 +59,7 @@ def test_a_stream_begins_at_the_named_offsets_and_reads_new_partitions_from_thei
     query.processAllAvailable()
     assert sorted(chain(*batches)) == [6, 7, 8, 9, 10, 11, 12], "partition 1 is not named and begins at 0"
     assert max(map(len, batches)) <= 4
-    kafka_admin.create_partitions({source.topic: 3})
-    kafka_admin.wait_for_topics([source.topic])
+    add_partitions(kafka_admin, brokers, source.topic, 3)
     with brokers.producer() as fresh:
         fresh.send(source.topic, b'{"id": 20}', partition=2)
     query.processAllAvailable()
