@@ -18,7 +18,7 @@ from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
-from serving_layer.change import registry
+from serving_layer.change import deploying
 from serving_layer.postgres.database import Connection
 from serving_layer.postgres.states import RebuildState, Step, WriterKind
 from serving_layer.promise import generations, progress, rebuilds
@@ -69,9 +69,9 @@ class Leap:
                 return Takeover(repeated, catalog, [], [])
             wanted, sources = _closure(catalog, *_targets(connection, catalog, names))
             if not sources:
-                registry.with_cells(connection, ())  # raises: there is nothing to rebuild
+                deploying.with_cells(connection, ())  # raises: there is nothing to rebuild
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
-            registry.retire_leftovers(connection, also_lock=sources)
+            deploying.retire_leftovers(connection, also_lock=sources)
             for name in sources:
                 progress.take_over(connection, name, rebuilds.leap_writer(id), WriterKind.LEAP)
             return Takeover(id, catalog, wanted, sources)
@@ -200,7 +200,7 @@ def _targets(connection: Connection, catalog: Catalog, names: Sequence[str]) -> 
         return [name for name, view in catalog.views.items() if view.cell_tables], list(catalog.sources)
     sources = [name for name in names if name in catalog.sources]
     views = [name for name in names if name in catalog.views or name not in sources]
-    return registry.with_cells(connection, views) if views else [], sources
+    return deploying.with_cells(connection, views) if views else [], sources
 
 
 def _closure(catalog: Catalog, names: Iterable[str], named: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -30,7 +30,7 @@ from master_log.offsets import OffsetRange
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
-from serving_layer.change import registry, view_checks
+from serving_layer.change import deploying, view_checks
 from serving_layer.change.view_checks import Trial, Verdict
 from serving_layer.narration import waiting
 from serving_layer.postgres import courtesy
@@ -132,11 +132,11 @@ class BatchLayer:
         def step(connection: Connection) -> int:
             if (repeated := rebuilds.sealed_by(connection, by)) is not None:
                 return repeated
-            wanted = registry.with_cells(connection, names)
+            wanted = deploying.with_cells(connection, names)
             id = rebuilds.begin(connection, wanted, by=by)
             views = deployed(connection).views
             # All queries are locked before the first generation is opened, so that all lock in one order.
-            registry.retire_leftovers(
+            deploying.retire_leftovers(
                 connection, also_lock={source for name in wanted for source in views[name].fed_by}
             )
             for name in wanted:
@@ -362,7 +362,7 @@ class BatchLayer:
         def step(connection: Connection) -> None:
             rebuilds.lock_running(connection, id)
             rebuilds.stop(connection, id, Stop.GIVEN_UP)
-            registry.retire_leftovers(connection)
+            deploying.retire_leftovers(connection)
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)
@@ -370,13 +370,13 @@ class BatchLayer:
     def due(self, names: Sequence[str] = ()) -> list[str]:
         """The views among these names, or among all views, that a scheduler has to rebuild now."""
         with self.database.begin() as connection:
-            if not names and set(registry.kinds(connection).values()) <= {"derived"}:
+            if not names and set(deploying.kinds(connection).values()) <= {"derived"}:
                 return []
-            return rebuilds.due(connection, deployed(connection), registry.with_cells(connection, names))
+            return rebuilds.due(connection, deployed(connection), deploying.with_cells(connection, names))
 
     def tidy(self) -> list[int]:
         """Retires the generations of dead rebuilds, and drops tables that nobody reads. Returns the dropped ones."""
-        self.database.retrying(registry.retire_leftovers)
+        self.database.retrying(deploying.retire_leftovers)
         renewals.settle(self.database)
         return dropping.drop_unused(self.database)
 

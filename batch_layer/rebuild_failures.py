@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from batch_layer.stalls import Stalled
 from master_log.causes import cause
-from serving_layer.change import registry
+from serving_layer.change import deploying
 from serving_layer.postgres.database import Connection, Database, PostgresError, PostgresUnavailable, is_lock_timeout
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import rebuilds
@@ -29,7 +29,7 @@ def record(database: Database, id: int, error: BaseException, tell: Callable[[st
         stays = run.is_resumable and (interrupted or _is_in_the_way(error))
         if not stays:
             rebuilds.fail(connection, id, error)
-            registry.retire_leftovers(connection)
+            deploying.retire_leftovers(connection)
         elif interrupted:
             rebuilds.interrupt(connection, id)
         return run, stays

@@ -19,9 +19,9 @@ from batch_layer.renewals import PAUSE_SECONDS, READERS_SECONDS_AT_ONCE, renew
 from batch_layer.verdicts import run_checks
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
-from serving_layer.change import previews, registry, renames, view_checks
+from serving_layer.change import deploying, previews, renames, view_checks
+from serving_layer.change.deploying import Target
 from serving_layer.change.planned_change import PlannedChange
-from serving_layer.change.registry import Target
 from serving_layer.change.view_checks import Verdict
 from serving_layer.narration import waiting
 from serving_layer.postgres.database import Connection
@@ -73,18 +73,18 @@ class _Apply:
         return id
 
     def _announce(self, connection: Connection) -> set[str]:
-        changes = registry.allowed_changes(connection, self.target)
-        after, wanted = registry.to_compute(connection, self.target.catalog, changes)
-        return registry.announce(connection, wanted, after)
+        changes = deploying.allowed_changes(connection, self.target)
+        after, wanted = deploying.to_compute(connection, self.target.catalog, changes)
+        return deploying.announce(connection, wanted, after)
 
     def _open(self, connection: Connection) -> int:
-        changes = registry.allowed_changes(connection, self.target)
-        after, wanted = registry.to_compute(connection, self.target.catalog, changes)
-        unread = registry.unread_sources(deployed(connection), wanted)
+        changes = deploying.allowed_changes(connection, self.target)
+        after, wanted = deploying.to_compute(connection, self.target.catalog, changes)
+        unread = deploying.unread_sources(deployed(connection), wanted)
         ends = {name: _end(self.batch, after.sources[name]) for name in unread}
         id, is_new = resume_or_begin(connection, self.batch, APPLY, wanted, after)
         if is_new:
-            registry.open_changed(connection, self.target.catalog, changes, self.target.topics, ends, id)
+            deploying.open_changed(connection, self.target.catalog, changes, self.target.topics, ends, id)
             record_opened(connection, self.batch, id, wanted)
         return id
 
@@ -92,7 +92,7 @@ class _Apply:
         new_sources.catch_up(self.batch.database, self.batch.brokers, self.batch.tell, id)
         _refuse_differences(self.batch, self.target, proofs)
         with self.batch.database.begin() as connection:
-            planned = registry.catalog_after_apply(connection, self.target.catalog)
+            planned = deploying.catalog_after_apply(connection, self.target.catalog)
             trial = view_checks.trial_of_catalog(connection, planned, lookup.generations_of_rebuild(connection, id))
         _refuse_failed_checks(self.batch, self.batch.check(id, trial))
 
@@ -131,7 +131,7 @@ class _Preview:
 
     def _announce(self, connection: Connection) -> set[str]:
         after = previews.previewed_catalog(connection, self.catalog)
-        return registry.announce(connection, previews.uncomputed_views(connection, after), after)
+        return deploying.announce(connection, previews.uncomputed_views(connection, after), after)
 
     def _open(self, connection: Connection) -> int:
         after = previews.previewed_catalog(connection, self.catalog)
@@ -139,7 +139,7 @@ class _Preview:
         purpose = Purpose(RebuildKind.PREVIEW, self.name)
         id, is_new = resume_or_begin(connection, self.batch, purpose, lacking, after)
         if is_new:
-            registry.open_versions(connection, lacking, after, id)
+            deploying.open_versions(connection, lacking, after, id)
             record_opened(connection, self.batch, id, lacking)
         return id
 
@@ -164,7 +164,7 @@ class _Preview:
 
 def await_prepared(batch: BatchLayer, announced: Collection[str]) -> None:
     """Starts Spark, and waits until busy writers have prepared for these tables of cells, or `PREPARED_WITHIN`."""
-    are_awaited, began = partial(registry.are_awaited, names=announced), time.monotonic()
+    are_awaited, began = partial(deploying.are_awaited, names=announced), time.monotonic()
     batch.spark()
     with waiting(batch.tell, "the speed layer prepares for the new versions"):
         while time.monotonic() < began + PREPARED_WITHIN and batch.database.retrying(are_awaited):
@@ -187,7 +187,7 @@ def resume_or_begin(
         return left, False
     id = rebuilds.begin(connection, sorted(wanted), purpose=purpose)
     fed_by = {name for view in new for name in view.fed_by}
-    registry.retire_leftovers(connection, also_lock=fed_by & progress.queries(connection).keys())
+    deploying.retire_leftovers(connection, also_lock=fed_by & progress.queries(connection).keys())
     return id, True
 
 
@@ -219,7 +219,7 @@ def _refuse_differences(batch: BatchLayer, target: Target, proofs: Sequence[Proo
         generation that is no longer published
     """
     with batch.database.begin() as connection:
-        planned, now = registry.catalog_after_apply(connection, target.catalog), lookup.published(connection)
+        planned, now = deploying.catalog_after_apply(connection, target.catalog), lookup.published(connection)
         kept = versions.readable_generations(connection, planned)
     by_view = {proof.view: proof for proof in proofs}
     for name in (name for name, view in planned.views.items() if view.properties.get("on_difference") == "hold"):
@@ -266,13 +266,13 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
             return
         ready = {new.view: new.id for new in lookup.generations_of_rebuild(connection, id)}
         new_sources.await_replacements(connection, moving, seconds)
-        registry.lock(connection)
+        deploying.lock(connection)
         _refuse_moved(connection, before, ready)
         if new_sources.replacements(connection, id) != moving:
             raise ChangedMeanwhile(
                 "A view was rolled back while its new version waited for readers", way_out="Apply again."
             )
-        registry.apply(connection, replace(target, topics=topics), ready)
+        deploying.apply(connection, replace(target, topics=topics), ready)
         rebuilds.record_finished(connection, id, Step.HAND_OVER)
 
     for seconds in new_sources.LOCKED_SECONDS:
@@ -305,12 +305,12 @@ def deploy(batch: BatchLayer, target: Target) -> list[PlannedChange]:
     """
     _refuse_differences(batch, target)
     with batch.database.begin() as connection:
-        trial = view_checks.trial_of_catalog(connection, registry.catalog_after_apply(connection, target.catalog), [])
+        trial = view_checks.trial_of_catalog(connection, deploying.catalog_after_apply(connection, target.catalog), [])
     _refuse_failed_checks(batch, run_checks(batch.database, batch.tell, trial))
 
     def step(connection: Connection) -> tuple[list[PlannedChange], list[str]]:
         before = lookup.published(connection)
-        changes, after = registry.apply(connection, target), lookup.published(connection)
+        changes, after = deploying.apply(connection, target), lookup.published(connection)
         return changes, [name for name, id in after.items() if before.get(name) not in (None, id)]
 
     changes, moved = renew(batch.database, batch.tell, step, within=READERS_SECONDS_AT_ONCE)

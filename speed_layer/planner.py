@@ -1,7 +1,7 @@
 """The plans of a source: for its small micro-batches, and for versions of views that are about to be opened.
 
 The first run of a statement takes seconds: Spark plans it and compiles its code. So when a version of a view is
-announced (`serving_layer.change.registry.announce`), its statements run over one micro-batch next to those that are
+announced (`serving_layer.change.deploying.announce`), its statements run over one micro-batch next to those that are
 committed, and the result is discarded. The first micro-batch that feeds the version then runs the plans made meanwhile.
 """
 

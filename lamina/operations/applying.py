@@ -11,11 +11,11 @@ from lamina.operations import lineage_events, source_topics
 from lamina.operations.deployment import FEW, Deployment
 from lamina.operations.installation import install
 from serving_layer.catalog.deployed import sources
-from serving_layer.change import previews, registry
+from serving_layer.change import deploying, previews
 from serving_layer.change.catalog_changes import check_allowed
+from serving_layer.change.deploying import Target
 from serving_layer.change.planned_change import PlannedChange
 from serving_layer.change.previews import PreviewedView
-from serving_layer.change.registry import Target
 from serving_layer.narration import waiting
 from serving_layer.readers import rights
 from serving_layer.upkeep import dropping, indexes
@@ -106,7 +106,7 @@ def _deploy(deployment: Deployment, target: Target, planned: list[PlannedChange]
     if not any(change.action == "reprocess" for change in planned):
         try:
             return reprocess.deploy(deployment.batch, target)
-        except registry.NotComputed:  # a source's first records were counted after the plan
+        except deploying.NotComputed:  # a source's first records were counted after the plan
             planned = _changes(deployment, target.catalog)
     is_short = sum(change.records or 0 for change in planned) <= FEW
     batch = replace(deployment.batch, spark=lambda: deployment.session(short_lived=is_short))
@@ -119,7 +119,7 @@ def _changes(deployment: Deployment, catalog: Catalog) -> list[PlannedChange]:
     with deployment.database.begin() as connection:
         installing.check_server(connection, deployment.database.name)
         is_installed = installing.is_installed(connection)
-        changes = registry.plan(connection, catalog) if is_installed else registry.plan_of_nothing(catalog)
+        changes = deploying.plan(connection, catalog) if is_installed else deploying.plan_of_nothing(catalog)
         pending = installing.pending(connection, deployment.settings.limits)
     if not pending:
         return changes

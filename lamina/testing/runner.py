@@ -36,8 +36,8 @@ from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import log_times
 from master_log.reading.kafka_reader import parsed
 from master_log.reading.record_decoding import as_decoded_json
-from serving_layer.change import registry
-from serving_layer.change.registry import Target
+from serving_layer.change import deploying
+from serving_layer.change.deploying import Target
 from serving_layer.narration import waiting
 from serving_layer.postgres.database import Database
 from serving_layer.promise import event_ids, generations, progress
@@ -182,7 +182,7 @@ def raw_records(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFra
 
 def _deploy(database: Database, catalog: Catalog) -> None:
     topics = {name: Topic(source.topic, Offsets.of(source.topic, {0: 0})) for name, source in catalog.sources.items()}
-    database.retrying(lambda connection: registry.apply(connection, Target({}, catalog, topics)))
+    database.retrying(lambda connection: deploying.apply(connection, Target({}, catalog, topics)))
 
 
 def _micro_batches(counts: Mapping[str, int], chosen: random.Random) -> list[tuple[str, int, int]]:

@@ -1,7 +1,7 @@
 """Previews: the views of a catalog in a schema of their own, next to the deployed ones, over live cells.
 
 A view whose version is deployed or kept reads the existing cells. For any other version a generation is computed and
-fed, as before a move (`registry.py`), but nothing moves. A preview names the places that it reads, and a hand-over
+fed, as before a move (`deploying.py`), but nothing moves. A preview names the places that it reads, and a hand-over
 leaves these where they are. So a preview keeps working through rebuilds, rollbacks and changes of the catalog.
 """
 
@@ -20,7 +20,7 @@ from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.compiled_json import from_json, to_json
 from serving_layer.catalog.deployed import deployed
 from serving_layer.catalog.lookup import Generation
-from serving_layer.change import facts, registry, renames
+from serving_layer.change import deploying, facts, renames
 from serving_layer.change.catalog_changes import check_allowed, compare
 from serving_layer.postgres.bookkeeping import generation, preview, previewed
 from serving_layer.postgres.cells import run
@@ -100,7 +100,7 @@ def previewed_catalog(connection: Connection, catalog: Catalog) -> Catalog:
         )
     present = replace(facts.read(connection), others={})  # deployed views stay, so their readers do not matter
     check_allowed(compare(before, catalog, present), prune=True, allow_break=True)
-    planned = registry.catalog_after_apply(connection, catalog)
+    planned = deploying.catalog_after_apply(connection, catalog)
     for name, source in planned.sources.items():
         if source.ids and source.parse != before.sources[name].parse:
             raise LaminaError(

@@ -14,7 +14,7 @@ from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed, state
 from serving_layer.catalog.lookup import Generation
 from serving_layer.catalog.versions import Version
-from serving_layer.change import registry
+from serving_layer.change import deploying
 from serving_layer.change.view_change import breaks
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.promise import generations, progress
@@ -60,7 +60,7 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
             catalog = deployed(connection)
             version = versions.get(connection, name, before.version)
             views = _in_order({**catalog.views, name: version.view})
-            registry.deploy(connection, catalog, replace(catalog, views=views), {name: before.id})
+            deploying.deploy(connection, catalog, replace(catalog, views=views), {name: before.id})
     return now.id, before.id
 
 

@@ -27,7 +27,7 @@ LOADED = {
     "lamina.operations.deployment": {"sqlalchemy"},
     "lamina.reports.status_lines": {"sqlalchemy"},
     "lamina.reports.receipt_lines": {"sqlalchemy"},
-    "serving_layer.change.registry": {"sqlalchemy"},
+    "serving_layer.change.deploying": {"sqlalchemy"},
 }
 """Modules that a command loads at its start, and the heavy packages that they load."""
 

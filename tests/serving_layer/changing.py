@@ -12,8 +12,8 @@ import psycopg2.errors
 from sqlalchemy import Connection, text
 
 from serving_layer.catalog import lookup
-from serving_layer.change import registry
-from serving_layer.change.registry import Target
+from serving_layer.change import deploying
+from serving_layer.change.deploying import Target
 from serving_layer.postgres.database import session_of
 from tests.fix_services import is_waited_for
 from tests.serving_layer.world import World
@@ -69,7 +69,7 @@ def published(world: World) -> int:
 
 
 def move(world: World, connection: Any, ready: dict[str, int]) -> None:
-    registry.apply(connection, Target(world.files, world.catalog, {}, allow_break=True), ready)
+    deploying.apply(connection, Target(world.files, world.catalog, {}, allow_break=True), ready)
 
 
 def until_blocked(world: World, sessions: Sequence[int]) -> None:

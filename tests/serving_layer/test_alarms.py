@@ -11,8 +11,8 @@ from sqlalchemy import text
 from master_log.kafka.transactions import OpenTransaction
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog.deployed import deployed
-from serving_layer.change import registry
-from serving_layer.change.registry import Target
+from serving_layer.change import deploying
+from serving_layer.change.deploying import Target
 from serving_layer.monitoring import delays, freshness_history
 from serving_layer.monitoring.alarms import alarms, of_queries
 from serving_layer.monitoring.overview import overview
@@ -117,7 +117,7 @@ def test_an_alarm_about_a_missed_freshness_target_says_how_often_it_was_met(worl
     }
     with world.database.begin() as connection:
         catalog = compile_catalog(world.files | files)
-        changes = registry.apply(connection, Target(world.files | files, catalog, {}))
+        changes = deploying.apply(connection, Target(world.files | files, catalog, {}))
         assert {change.name: (change.action, change.effect) for change in changes if change.action != "nothing"} == {
             name: ("update", f"fresh_within is {span}") for name, span in wanted.items()
         }
@@ -332,7 +332,7 @@ def test_a_source_that_is_declared_again_begins_again(world: World) -> None:
     topics = {name: empty(f"another-{name}", name) for name in ("a", "b")}
     for files in (without, world.files):
         with world.database.begin() as connection:
-            registry.apply(connection, Target(files, compile_catalog(files), topics, prune=True))
+            deploying.apply(connection, Target(files, compile_catalog(files), topics, prune=True))
     world.log = {at: [] if at.topic == "a" else records for at, records in world.log.items()}
     assert alarms_of_a(world, behind=7) == []
     with world.database.begin() as connection:
@@ -351,7 +351,7 @@ def test_a_recreated_topic_is_not_shared_with_its_previous_source(world: World) 
         pytest.raises(LaminaError, match="newest: topic a is not the one that a reads") as raised,
         world.database.begin() as connection,
     ):
-        registry.apply(connection, Target(files, compile_catalog(files), topics))
+        deploying.apply(connection, Target(files, compile_catalog(files), topics))
     assert "drop a first" in raised.value.way_out
 
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from batch_layer import renewals
-from serving_layer.change import registry
+from serving_layer.change import deploying
 from tests.fix_services import Services
 from tests.serving_layer.changing import BY_KEY, TOTAL, reading
 from tests.serving_layer.world import World, shown
@@ -112,7 +112,9 @@ def test_analysts_own_views_are_dropped_with_a_change_and_their_tables_are_kept(
         assert cursor.fetchall() == [("others",), ("theirs",)]
         del world.files["sums.sql"]
         with world.database.begin() as connection:
-            effects = {change.name: change.effect for change in registry.plan(connection, compile_catalog(world.files))}
+            effects = {
+                change.name: change.effect for change in deploying.plan(connection, compile_catalog(world.files))
+            }
             assert "the analysts' view marts.others is dropped with it" in effects["sums"]
             world.apply(connection)
         cursor.execute("SELECT table_name FROM information_schema.views WHERE table_schema = 'marts' ORDER BY 1")

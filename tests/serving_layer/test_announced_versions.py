@@ -17,8 +17,8 @@ from master_log.kafka.brokers import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import narration
 from serving_layer.catalog import lookup, versions
-from serving_layer.change import registry
-from serving_layer.change.registry import Target
+from serving_layer.change import deploying
+from serving_layer.change.deploying import Target
 from serving_layer.postgres.database import session_of
 from serving_layer.promise import progress, rebuilds
 from serving_layer.promise.source_queries import End
@@ -30,12 +30,12 @@ from view_algebra.compiled import View
 
 
 def announce(connection: Connection, new: Sequence[View], catalog: Catalog) -> None:
-    registry.announce(connection, new, catalog)
+    deploying.announce(connection, new, catalog)
 
 
 def open_versions(connection: Connection, new: Sequence[View], catalog: Catalog) -> None:
     id = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
-    registry.open_versions(connection, new, catalog, id)
+    deploying.open_versions(connection, new, catalog, id)
 
 
 @pytest.mark.parametrize("step", [announce, open_versions])
@@ -69,10 +69,10 @@ def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) 
     world.files["counts.sql"] = BY_KEY
     catalog = compile_catalog(world.files)
     with world.database.begin() as connection:
-        changes = registry.plan(connection, catalog)
-        after, soon = registry.to_compute(connection, catalog, changes)
+        changes = deploying.plan(connection, catalog)
+        after, soon = deploying.to_compute(connection, catalog, changes)
         assert [version.name for version in soon] == ["counts"]
-        assert not registry.announce(connection, soon, after), "nobody commits"
+        assert not deploying.announce(connection, soon, after), "nobody commits"
     with world.database.begin() as connection:
         names = {table.name for version in soon for table in version.cell_tables}
         assert versions.announced_tables(connection, "a") == names
@@ -86,7 +86,7 @@ def test_an_announced_version_is_not_forgotten_while_it_is_opened(world: World) 
 
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["counts"], purpose=rebuilds.APPLY)
-        registry.open_changed(connection, catalog, changes, {}, {}, id)
+        deploying.open_changed(connection, catalog, changes, {}, {}, id)
         dropper = threading.Thread(target=drop)
         dropper.start()
         until_waited_for(world, connection)
@@ -106,8 +106,8 @@ def test_an_announced_version_that_was_not_opened_is_forgotten(world: World) -> 
     world.files["counts.sql"] = BY_KEY
     catalog = compile_catalog(world.files)
     with world.database.begin() as connection:
-        after, soon = registry.to_compute(connection, catalog, registry.plan(connection, catalog))
-        registry.announce(connection, soon, after)
+        after, soon = deploying.to_compute(connection, catalog, deploying.plan(connection, catalog))
+        deploying.announce(connection, soon, after)
     assert left(world) != before
     dropping.drop_unused(world.database)
     assert left(world) == before
@@ -130,7 +130,7 @@ def test_an_apply_says_that_it_waits_for_the_speed_layer(world: World) -> None:
 
     batch = BatchLayer(world.database, Brokers("nowhere:0"), no_session, pytest.fail, "no address", tell)
     with world.database.begin() as connection:
-        announced = registry.announce(connection, [catalog.views["counts"]], catalog)
+        announced = deploying.announce(connection, [catalog.views["counts"]], catalog)
     reprocess.await_prepared(batch, announced)
     assert lines == ["the speed layer prepares for the new versions …"]
 
@@ -159,8 +159,8 @@ def left_by_a_dead_apply(world: World, topic: str) -> tuple[int, Catalog]:
     at = Offsets.of(topic, {0: 7})
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["sums"], purpose=rebuilds.APPLY)
-        arguments = (catalog, registry.plan(connection, catalog), {"c": empty("id-c", topic)})
-        registry.open_changed(connection, *arguments, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
+        arguments = (catalog, deploying.plan(connection, catalog), {"c": empty("id-c", topic)})
+        deploying.open_changed(connection, *arguments, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
         assert progress.read_with_tails(connection, "c") == (at, {TopicPartition(topic, 0): "a tail"})
     return id, catalog
 
@@ -170,7 +170,7 @@ def test_a_query_created_by_a_dead_apply_begins_at_the_first_record_in_another_c
     new = {"c.sql": NEW_SOURCE.format("c"), "of_c.sql": "CREATE VIEW of_c AS SELECT count(*) AS n FROM c;"}
     files = world.files | new
     with world.database.begin() as connection:
-        registry.apply(connection, Target(files, compile_catalog(files), {"c": empty("id-c", "c")}))
+        deploying.apply(connection, Target(files, compile_catalog(files), {"c": empty("id-c", "c")}))
         assert progress.read_with_tails(connection, "c") == (Offsets.of("c", {0: 0}), {})
         assert rebuilds.get(connection, id).state == "failed"
         assert "of_c" in lookup.published(connection), "every record was counted"

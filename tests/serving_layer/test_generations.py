@@ -10,8 +10,8 @@ from sqlalchemy import text
 
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer.catalog import lookup
-from serving_layer.change import registry, rollbacks
-from serving_layer.change.registry import Target
+from serving_layer.change import deploying, rollbacks
+from serving_layer.change.deploying import Target
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.postgres.database import Database
 from serving_layer.promise import generations, history, loading, progress
@@ -195,7 +195,7 @@ def test_a_table_is_dropped_once_its_readers_are_gone(world: World, database: st
         with world.database.begin() as connection:
             old = lookup.published(connection)["sums"]
             [place] = lookup.get(connection, old).places.values()
-            registry.apply(connection, Target(files, compile_catalog(files), topics, prune=True))
+            deploying.apply(connection, Target(files, compile_catalog(files), topics, prune=True))
         cursor.execute(f"SELECT * FROM {place}")
         assert old not in dropping.drop_unused(world.database)
         reader.commit()

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from serving_layer.catalog import lookup
-from serving_layer.change import registry
+from serving_layer.change import deploying
 from serving_layer.monitoring.deployment_alarms import unbuilt_indexes
 from serving_layer.monitoring.query_alarms import Thresholds
 from serving_layer.upkeep import indexes
@@ -28,7 +28,7 @@ def test_a_view_has_its_declared_indexes_before_it_is_handed_over(world: World) 
         world.files["sums.sql"] = indexed.replace(" AS SELECT", f"{properties} AS SELECT", 1)
         with world.database.begin() as connection:
             [change] = [
-                change for change in registry.plan(connection, compile_catalog(world.files)) if change.name == "sums"
+                change for change in deploying.plan(connection, compile_catalog(world.files)) if change.name == "sums"
             ]
             assert change.action == "update", change
             assert "index is" in change.effect

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from master_log.offsets import Offsets
 from serving_layer.catalog import lookup
-from serving_layer.change import differences, previews, registry, rollbacks
+from serving_layer.change import deploying, differences, previews, rollbacks
 from serving_layer.change.differences import ColumnDifference, Difference, Example
 from serving_layer.postgres.states import RebuildState
 from serving_layer.promise import generations, progress, rebuilds
@@ -36,7 +36,7 @@ def preview(world: World, name: str, **files: str | None) -> list[str]:
         after = previews.previewed_catalog(connection, catalog)
         lacking = previews.uncomputed_views(connection, after)
         rebuild = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
-        registry.open_versions(connection, lacking, after, rebuild)
+        deploying.open_versions(connection, lacking, after, rebuild)
         ready = {opened.view: opened.id for opened in lookup.generations_of_rebuild(connection, rebuild)}
     for id in ready.values():
         world.load(id)
@@ -111,7 +111,7 @@ def test_a_preview_counts_every_record_and_is_applied_without_computing(
 
     world.files["counts.sql"] = BY_KEY
     with world.database.begin() as connection:
-        [change] = [change for change in registry.plan(connection, compile_catalog(world.files)) if change.diff]
+        [change] = [change for change in deploying.plan(connection, compile_catalog(world.files)) if change.diff]
     assert (change.name, change.action) == ("counts", "update")
     generations_before = read(world, "SELECT max(id) FROM lamina.generation")
     with world.database.begin() as connection:
@@ -217,7 +217,7 @@ def test_a_preview_survives_changes_and_drops_of_the_views_it_shares(world: Worl
     world.files["sums.sql"] = FILES["sums.sql"]
     with world.database.begin() as connection:
         [change] = [
-            change for change in registry.plan(connection, compile_catalog(world.files)) if change.action == "create"
+            change for change in deploying.plan(connection, compile_catalog(world.files)) if change.action == "create"
         ]
         assert change.effect == "its cells are live, for a preview: served at once"
         world.apply(connection)
@@ -365,4 +365,4 @@ def test_no_view_is_renamed_in_a_preview_or_while_one_has_it(world: World) -> No
     assert "the preview dev has counts" in refused.value.evidence
     drop(world, "dev")
     with world.database.begin() as connection:
-        registry.plan(connection, compile_catalog(world.files))
+        deploying.plan(connection, compile_catalog(world.files))

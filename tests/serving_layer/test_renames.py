@@ -7,8 +7,8 @@ import psycopg2.errors
 import pytest
 
 from serving_layer.catalog import lookup
-from serving_layer.change import registry, renames, rollbacks
-from serving_layer.change.registry import Target
+from serving_layer.change import deploying, renames, rollbacks
+from serving_layer.change.deploying import Target
 from serving_layer.promise.micro_batch import Outcome
 from serving_layer.readers import views
 from serving_layer.upkeep import dropping
@@ -85,7 +85,7 @@ def test_records_before_during_and_after_a_rename_are_counted_once(world: World)
     world.advance("a")
     assert shown(world, "summed") == [(4, 15)]
     with world.database.begin() as connection:
-        assert {change.action for change in registry.plan(connection, world.catalog)} == {"nothing"}
+        assert {change.action for change in deploying.plan(connection, world.catalog)} == {"nothing"}
 
 
 def test_a_view_that_takes_the_old_name_has_cells_of_its_own(world: World) -> None:
@@ -168,7 +168,7 @@ def test_a_view_is_renamed_while_the_view_that_it_read_is_dropped(world: World, 
     world.files["sizes.sql"] = f"CREATE VIEW sizes {FROM.format('amounts')}AS {select}"
     world._compile()
     with reading(database), world.database.begin() as connection:
-        registry.apply(connection, Target(world.files, world.catalog, {}, prune=True, allow_break=True))
+        deploying.apply(connection, Target(world.files, world.catalog, {}, prune=True, allow_break=True))
     assert shown(world, "sizes") == [("x", 2, 3), ("y", 1, 3)]
 
 

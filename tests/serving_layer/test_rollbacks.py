@@ -10,8 +10,8 @@ import pytest
 from batch_layer import renewals
 from serving_layer.catalog import lookup, versions
 from serving_layer.catalog.deployed import deployed
-from serving_layer.change import registry, rollbacks
-from serving_layer.change.registry import Target
+from serving_layer.change import deploying, rollbacks
+from serving_layer.change.deploying import Target
 from serving_layer.postgres.cells import run
 from serving_layer.postgres.database import session_of
 from serving_layer.postgres.states import RebuildState
@@ -38,7 +38,7 @@ def test_a_rollback_to_a_kept_version_shows_live_data_and_can_be_undone_at_once(
     world.advance("a")
     assert shown(world, "counts") == [(4, 15)]
     with world.database.begin() as connection:
-        [change] = [change for change in registry.plan(connection, world.catalog) if change.name == "counts"]
+        [change] = [change for change in deploying.plan(connection, world.catalog) if change.name == "counts"]
         assert (change.action, change.records) == ("update", None)
         world.apply(connection)
     assert shown(world, "counts") == [(1, 1, "x"), (1, 8, "z"), (2, 6, "y")]
@@ -152,7 +152,7 @@ def test_a_rollback_is_refused_if_a_view_above_could_not_follow(world: World) ->
     with world.database.begin() as connection:
         topics: dict[str, Topic] = {}
         world._compile()
-        registry.apply(connection, Target(world.files, world.catalog, topics, allow_break=True))
+        deploying.apply(connection, Target(world.files, world.catalog, topics, allow_break=True))
     assert shown(world, "total") == [(0, None)]
 
 

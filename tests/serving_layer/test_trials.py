@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from serving_layer.catalog import lookup
 from serving_layer.catalog.deployed import deployed
-from serving_layer.change import registry, view_checks
+from serving_layer.change import deploying, view_checks
 from tests.serving_layer.world import FILES, World
 from view_algebra import compile_catalog
 
@@ -33,7 +33,7 @@ def failing_rows(world: World, **files: str) -> dict[str, int]:
     """The number of rows that fail each check that runs before these files are deployed."""
     catalog = compile_catalog({**world.files, **{f"{name}.sql": sql for name, sql in files.items()}})
     with world.database.begin() as connection:
-        trial = view_checks.trial_of_catalog(connection, registry.catalog_after_apply(connection, catalog), [])
+        trial = view_checks.trial_of_catalog(connection, deploying.catalog_after_apply(connection, catalog), [])
         verdicts = [
             verdict for name in trial.catalog.views for verdict in view_checks.run_on_trial(connection, trial, name)
         ]

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from serving_layer.catalog import lookup
-from serving_layer.change import registry
+from serving_layer.change import deploying
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.postgres.database import is_lock_timeout
 from serving_layer.promise import generations
@@ -106,7 +106,7 @@ def test_a_plan_shows_the_size_of_the_published_cells(world: World) -> None:
     with world.database.begin() as connection:
         [place] = lookup.get(connection, lookup.published(connection)["counts"]).places.values()
         taken = connection.execute(text(f"SELECT pg_total_relation_size('{place}')")).scalar_one()
-        sizes = {change.name: change.bytes for change in registry.plan(connection, world.catalog)}
+        sizes = {change.name: change.bytes for change in deploying.plan(connection, world.catalog)}
     assert taken > 0
     assert sizes["counts"] == taken
     assert sizes["sums"] is None, "the view does not change"

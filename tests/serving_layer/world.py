@@ -15,8 +15,8 @@ from sqlalchemy import Connection, text
 from master_log.kafka.tails import Tails
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from serving_layer.catalog import lookup
-from serving_layer.change import registry
-from serving_layer.change.registry import Target
+from serving_layer.change import deploying
+from serving_layer.change.deploying import Target
 from serving_layer.postgres.bookkeeping import generation
 from serving_layer.postgres.cells import StagedCells
 from serving_layer.postgres.copying import CopyRows
@@ -85,7 +85,7 @@ class World:
             for number in range(partitions):
                 self.log.setdefault(TopicPartition(name, number), [])
         self._compile()
-        registry.apply(connection, Target(self.files, self.catalog, topics, prune=True))
+        deploying.apply(connection, Target(self.files, self.catalog, topics, prune=True))
 
     def _compile(self) -> None:
         self.catalog = compile_catalog(self.files)
@@ -96,15 +96,15 @@ class World:
         self.files |= {f"{name}.sql": sql for name, sql in files.items()}
         self._compile()
         with self.database.begin() as connection:
-            changes = registry.plan(connection, self.catalog)
+            changes = deploying.plan(connection, self.catalog)
             id = rebuilds.begin(connection, [], purpose=rebuilds.APPLY)
-            registry.open_changed(connection, self.catalog, changes, {}, {}, id)
+            deploying.open_changed(connection, self.catalog, changes, {}, {}, id)
             return {opened.view: opened.id for opened in lookup.generations_of_rebuild(connection, id)}
 
     def end_change(self, ready: Mapping[str, int], *, allow_break: bool = False) -> None:
         """Moves the views of a changed catalog to their new versions, which are live."""
         with self.database.begin() as connection:
-            registry.apply(connection, Target(self.files, self.catalog, {}, allow_break=allow_break), ready)
+            deploying.apply(connection, Target(self.files, self.catalog, {}, allow_break=allow_break), ready)
             for name in ready:
                 generations.retire(connection, generations.superseded(connection, name))
             if (left := rebuilds.left_by_apply(connection)) is not None:

@@ -11,8 +11,8 @@ import pytest
 from lamina.operations import applying, source_topics
 from lamina.operations.deployment import Deployment
 from serving_layer.catalog.deployed import deployed as deployed_catalog
-from serving_layer.change import registry
-from serving_layer.change.registry import Target
+from serving_layer.change import deploying
+from serving_layer.change.deploying import Target
 from tests.fix_lamina import Deployed
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, CellTable, View
@@ -62,7 +62,7 @@ def deploy_by_an_older_lamina(
         for name, source in catalog.sources.items()
     }
     with opened.database.begin() as connection:
-        registry.apply(connection, Target(deployed.files, compiler(catalog), topics))
+        deploying.apply(connection, Target(deployed.files, compiler(catalog), topics))
 
 
 def actions(opened: Deployment, files: dict[str, str]) -> dict[str, str]:
