@@ -29,6 +29,7 @@ from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation, renamed, walk
 from view_algebra.lineage import copied, lineage
+from view_algebra.oracle import Edits
 from view_algebra.placement import first_obstacle, records_needed
 from view_algebra.records.parsing import PSEUDO_COLUMNS, TABLE_COLUMNS
 from view_algebra.refusals import HasObstacle, Span, Wrong, span
@@ -43,7 +44,6 @@ from view_algebra.typed.order.keys import sorting, unique_keys
 from view_algebra.typed.queries import query
 from view_algebra.typed.scopes import Columns, Context, Keys, Outside, Scope, Sorting
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
-from view_algebra.written.edits import Edits
 from view_algebra.written.tables import changing
 
 

@@ -19,10 +19,10 @@ from view_algebra.language.expressions import Call, Expr, Field, Place, member
 from view_algebra.language.functions import COLUMNS, NON_DETERMINISTIC
 from view_algebra.language.overloads import call
 from view_algebra.language.time_windows import CELL
+from view_algebra.oracle import Edits
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.scopes import Columns, Scope, resolved
 from view_algebra.written.dialect import in_double_quotes, readable
-from view_algebra.written.edits import Edits
 
 
 def name_parts(node: exp.Expr) -> list[str]:

@@ -15,8 +15,8 @@ from view_algebra.language.expressions import (
     Relation,
 )
 from view_algebra.language.types import Type
+from view_algebra.oracle import Edits
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
-from view_algebra.written.edits import Edits
 
 Columns = tuple[tuple[str, Type], ...]
 

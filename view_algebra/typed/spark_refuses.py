@@ -42,11 +42,11 @@ from view_algebra.language.walks import (
     walk,
     walk_all,
 )
+from view_algebra.oracle import Edits
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import meant_by, names_an_output
 from view_algebra.typed.scopes import Scope
 from view_algebra.written.dialect import readable
-from view_algebra.written.edits import Edits
 
 
 def spark_refuses(block: Select) -> None:

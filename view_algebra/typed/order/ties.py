@@ -29,6 +29,7 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import TINYINT, WINDOW
 from view_algebra.language.walks import outer_fields, rewritten, windowed
+from view_algebra.oracle import Edits
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.order.keys import (
     RowKeys,
@@ -39,7 +40,6 @@ from view_algebra.typed.order.keys import (
     tells_peers_apart,
 )
 from view_algebra.typed.scopes import Columns, Keys, Scope, Sets, resolved
-from view_algebra.written.edits import Edits
 
 
 def in_total_order(

@@ -29,9 +29,9 @@ from view_algebra.language.expressions import (
 from view_algebra.language.quoting import words
 from view_algebra.language.types import VOID
 from view_algebra.language.walks import renamed
+from view_algebra.oracle import Edits
 from view_algebra.refusals import Wrong
 from view_algebra.typed.scopes import Columns, Scope
-from view_algebra.written.edits import Edits
 
 T = TypeVar("T", bound=exp.Expr)
 
