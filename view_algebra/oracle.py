@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from view_algebra.written.dialect import parsed, text_of
-from view_algebra.written.qualify import unaliased
+from view_algebra.written.rewrites.qualify import unaliased
 
 T = TypeVar("T", bound=exp.Expr)
 

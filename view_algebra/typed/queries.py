@@ -54,7 +54,7 @@ from view_algebra.typed.spark_refuses import (
     spark_refuses_of_groupings,
 )
 from view_algebra.typed.windows_of_rows import in_every_window, in_sessions
-from view_algebra.written.qualify import qualifying, without_qualify
+from view_algebra.written.rewrites.qualify import qualifying, without_qualify
 
 
 def query(node: exp.Expr, outside: Outside) -> Query:

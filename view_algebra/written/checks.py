@@ -12,7 +12,7 @@ from view_algebra.language.aggregates import is_aggregate
 from view_algebra.language.quoting import LONGEST_POSTGRES_NAME, words
 from view_algebra.refusals import File, Span, Wrong, moved_to, span
 from view_algebra.written.dialect import Statement, parsed, text_of
-from view_algebra.written.named_windows import write_windows_out
+from view_algebra.written.rewrites.named_windows import write_windows_out
 
 CLOCK = "clock of checks"
 """The view of one row that gives a check the time. No author can use this name."""

@@ -32,7 +32,6 @@ from view_algebra.record_columns import LOG_TIME, SOURCE_TIME
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.declared_encodings import encodings_of, report_outside_envelope
 from view_algebra.written.dialect import Statement, readable
-from view_algebra.written.named_windows import write_windows_out
 from view_algebra.written.properties import (
     OF_FIELD,
     OPTIONS,
@@ -48,6 +47,7 @@ from view_algebra.written.properties import (
     report_malformed,
     values_of,
 )
+from view_algebra.written.rewrites.named_windows import write_windows_out
 from view_algebra.written.ways_out import computed_in_view
 
 ICEBERG_COLUMNS = words("_file _pos _deleted _spec_id _partition _row_id _last_updated_sequence_number")

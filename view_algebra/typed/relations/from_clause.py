@@ -55,7 +55,7 @@ from view_algebra.typed.relations.using import common_columns, using_condition
 from view_algebra.typed.scopes import Columns, Outside, Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.written.dialect import parsed
-from view_algebra.written.pivots import pivoted, refuse_counts
+from view_algebra.written.rewrites.pivots import pivoted, refuse_counts
 from view_algebra.written.tables import HOLDS
 from view_algebra.written.ways_out import unnested
 
