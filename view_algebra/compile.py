@@ -30,7 +30,7 @@ from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import room_for_nesting
 from view_algebra.written.naming import names_a_cte, names_in, tables_named
 from view_algebra.written.tables import as_view, changing
-from view_algebra.written.ways_out import below
+from view_algebra.written.ways_out.replacements import below
 
 
 def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | None = None) -> Catalog:

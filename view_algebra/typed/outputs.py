@@ -34,7 +34,7 @@ from view_algebra.typed.natural_names import natural_name
 from view_algebra.typed.relations.generators import generated, is_empty, makes_rows
 from view_algebra.typed.scopes import Scope, is_kafkas, resolved
 from view_algebra.typed.spark_refuses import OVERLAPPING
-from view_algebra.written.ways_out import one_row_each
+from view_algebra.written.ways_out.replacements import one_row_each
 
 
 def outputs_of(node: exp.Select, scope: Scope) -> tuple[list[Output], Scope]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from view_algebra.language.aggregates import aggregate_named
 from view_algebra.language.quoting import words
 from view_algebra.refusals import Wrong, span
-from view_algebra.written.ways_out import replaced
+from view_algebra.written.ways_out.replacements import replaced
 
 DEEPEST = 2_000
 """Most nested expressions. A sum of as many terms compiles in a few seconds. Spark's parser accepts fewer."""

@@ -48,7 +48,7 @@ from view_algebra.written.properties import (
     values_of,
 )
 from view_algebra.written.rewrites.named_windows import write_windows_out
-from view_algebra.written.ways_out import computed_in_view
+from view_algebra.written.ways_out.replacements import computed_in_view
 
 ICEBERG_COLUMNS = words("_file _pos _deleted _spec_id _partition _row_id _last_updated_sequence_number")
 """Metadata columns of every Iceberg table. A declared column with such a name could not be read back."""

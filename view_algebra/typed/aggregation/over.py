@@ -23,8 +23,8 @@ from view_algebra.typed.order.ties import sort_keys
 from view_algebra.typed.scopes import Scope, resolved
 from view_algebra.typed.spark_refuses import refuse_bounds, refuse_frame, refuse_partition_by_maps
 from view_algebra.written.dialect import parsed
-from view_algebra.written.distinct_over import distinct_over
-from view_algebra.written.ways_out import filtered_over
+from view_algebra.written.ways_out.distinct_over import distinct_over
+from view_algebra.written.ways_out.replacements import filtered_over
 
 _NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
 """The names of functions of the order of events if OVER gives another order."""

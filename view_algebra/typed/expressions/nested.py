@@ -24,7 +24,7 @@ from view_algebra.language.types import BOOLEAN, INT, MAX_PRECISION, STRING, VOI
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.scopes import Scope, resolved
-from view_algebra.written.ways_out import folded_as
+from view_algebra.written.ways_out.replacements import folded_as
 
 LAMBDAS = (
     "aggregate",

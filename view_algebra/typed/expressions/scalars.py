@@ -36,7 +36,7 @@ from view_algebra.typed.relations.subqueries import in_list, subquery_value
 from view_algebra.typed.scopes import Scope
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
 from view_algebra.written.dialect import is_suffixed
-from view_algebra.written.ways_out import ARROWS, json_field
+from view_algebra.written.ways_out.replacements import ARROWS, json_field
 
 BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+",

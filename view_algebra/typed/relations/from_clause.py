@@ -57,7 +57,7 @@ from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind
 from view_algebra.written.dialect import parsed
 from view_algebra.written.rewrites.pivots import pivoted, refuse_counts
 from view_algebra.written.tables import HOLDS
-from view_algebra.written.ways_out import unnested
+from view_algebra.written.ways_out.replacements import unnested
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
 _NAMED_RELATION = "Name a source, a view or a subquery."
