@@ -15,9 +15,9 @@ from view_algebra.language.types import DATE, TIMESTAMP
 from view_algebra.passes import Symbols, final_text, placed, views_read
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.text_relations import reading
-from view_algebra.written.checks import CLOCK, PUBLISHED, CheckDeclaration, published
 from view_algebra.written.clauses import refuse_unread
-from view_algebra.written.declarations import ViewDeclaration
+from view_algebra.written.declarations.checks import CLOCK, PUBLISHED, CheckDeclaration, published
+from view_algebra.written.declarations.sources_and_views import ViewDeclaration
 
 T = TypeVar("T")
 

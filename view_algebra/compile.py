@@ -26,7 +26,7 @@ from view_algebra.records.record import PrimaryKey, Record
 from view_algebra.refusals import HasObstacle, Wrong, refuse_all, span, suggestion
 from view_algebra.typed.order.events import order_columns_of_table
 from view_algebra.written.clauses import refuse_large, refuse_unread
-from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
+from view_algebra.written.declarations.sources_and_views import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import room_for_nesting
 from view_algebra.written.naming import names_a_cte, names_in, tables_named
 from view_algebra.written.tables import as_view, changing

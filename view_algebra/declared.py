@@ -12,7 +12,7 @@ from sqlglot import exp
 from view_algebra.passes import type_of_function
 from view_algebra.refusals import File, Mistake, Span, Wrong
 from view_algebra.typed.expressions.scalars import WITH_RULES_OF_THEIR_OWN
-from view_algebra.written.catalog_functions import (
+from view_algebra.written.declarations.catalog_functions import (
     FunctionDeclaration,
     calls_of,
     expanded,
@@ -20,8 +20,8 @@ from view_algebra.written.catalog_functions import (
     is_function,
     written_out,
 )
-from view_algebra.written.checks import CheckDeclaration, check_declaration
-from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
+from view_algebra.written.declarations.checks import CheckDeclaration, check_declaration
+from view_algebra.written.declarations.sources_and_views import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.written.dialect import Statement, parse
 
 Declaration = SourceDeclaration | ViewDeclaration | CheckDeclaration | FunctionDeclaration

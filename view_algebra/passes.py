@@ -43,7 +43,7 @@ from view_algebra.typed.expressions.scalars import expression
 from view_algebra.typed.order.keys import sorting, unique_keys
 from view_algebra.typed.queries import query
 from view_algebra.typed.scopes import Columns, Context, Keys, Outside, Scope, Sorting
-from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
+from view_algebra.written.declarations.sources_and_views import SourceDeclaration, ViewDeclaration
 from view_algebra.written.tables import changing
 
 

@@ -23,7 +23,7 @@ from view_algebra.texts.cell_tables import INDEXED_BYTES
 from view_algebra.typed.aggregation.calls import MOST_PANES
 from view_algebra.typed.expressions.nested import LAMBDAS
 from view_algebra.typed.expressions.sugar import CASTS, COMPUTED, FIELDS, MAKERS
-from view_algebra.written.properties import OPTIONS_OF_FORMATS, SOURCE_PROPERTIES, VIEW_PROPERTIES
+from view_algebra.written.declarations.properties import OPTIONS_OF_FORMATS, SOURCE_PROPERTIES, VIEW_PROPERTIES
 
 _PAGE = files(__package__) / "reference.md"
 

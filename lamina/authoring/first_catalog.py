@@ -25,8 +25,8 @@ from lamina.authoring.guessed_columns import (
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, spark_name, spark_text
 from view_algebra.language.types import DATE, TIMESTAMP
-from view_algebra.written.declarations import LONGEST_SOURCE
-from view_algebra.written.properties import OF_FIELD
+from view_algebra.written.declarations.properties import OF_FIELD
+from view_algebra.written.declarations.sources_and_views import LONGEST_SOURCE
 
 ROWS = 50
 """Columns of a view of rows."""

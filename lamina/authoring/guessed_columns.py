@@ -13,7 +13,7 @@ from interchange.sampling import GuessedField, Sample
 from serving_layer.narration import amount
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import DATE, STRING, TIMESTAMP, Type
-from view_algebra.written.declarations import ICEBERG_COLUMNS
+from view_algebra.written.declarations.sources_and_views import ICEBERG_COLUMNS
 
 LONGEST_COLUMN = 60
 """Characters of a column name that we make up. Postgres allows 63."""

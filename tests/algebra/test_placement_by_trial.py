@@ -28,7 +28,7 @@ from view_algebra.passes import Placed, Symbols, Written, _cell_tables, as_texts
 from view_algebra.refusals import File, Wrong, span
 from view_algebra.typed.order.events import order_columns_of_table
 from view_algebra.typed.order.keys import incomplete_orders
-from view_algebra.written.declarations import ViewDeclaration
+from view_algebra.written.declarations.sources_and_views import ViewDeclaration
 from view_algebra.written.dialect import parse, room_for_nesting
 from view_algebra.written.tables import as_view
 

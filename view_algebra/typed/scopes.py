@@ -16,7 +16,7 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.types import Type
 from view_algebra.oracle import Edits
-from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
+from view_algebra.written.declarations.sources_and_views import SourceDeclaration, ViewDeclaration
 
 Columns = tuple[tuple[str, Type], ...]
 

@@ -27,7 +27,7 @@ from view_algebra.record_columns import (
     TOMBSTONE,
     TRUNCATES,
 )
-from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
+from view_algebra.written.declarations.sources_and_views import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import parsed, text_of
 
 HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"

@@ -30,9 +30,8 @@ from view_algebra.language.types import (
 )
 from view_algebra.record_columns import LOG_TIME, SOURCE_TIME
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
-from view_algebra.written.declared_encodings import encodings_of, report_outside_envelope
-from view_algebra.written.dialect import Statement, readable
-from view_algebra.written.properties import (
+from view_algebra.written.declarations.declared_encodings import encodings_of, report_outside_envelope
+from view_algebra.written.declarations.properties import (
     OF_FIELD,
     OPTIONS,
     SOURCE_PROPERTIES,
@@ -47,6 +46,7 @@ from view_algebra.written.properties import (
     report_malformed,
     values_of,
 )
+from view_algebra.written.dialect import Statement, readable
 from view_algebra.written.rewrites.named_windows import write_windows_out
 from view_algebra.written.ways_out.replacements import computed_in_view
 

@@ -9,7 +9,7 @@ from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Enco
 from view_algebra.language.quoting import words
 from view_algebra.language.types import CALENDAR, Type, inside
 from view_algebra.refusals import Span, Wrong
-from view_algebra.written.properties import MODES, OF_FIELD, UNAVAILABLE, Options, Report
+from view_algebra.written.declarations.properties import MODES, OF_FIELD, UNAVAILABLE, Options, Report
 
 
 def encodings_of(
