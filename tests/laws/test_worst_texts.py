@@ -36,7 +36,7 @@ from view_algebra.records.decoding import (
     WHOLE,
     WITHOUT_ZONE,
 )
-from view_algebra.records.fields import PATTERNS, may_be_numbers
+from view_algebra.records.fields import PATTERNS
 from view_algebra.records.reasons import (
     BEGINS_AGAIN,
     COMMA_BEFORE_END,
@@ -45,6 +45,7 @@ from view_algebra.records.reasons import (
     MAY_BE_TIME_ALONE,
     MAY_HAVE_COMMA,
 )
+from view_algebra.records.time_units import may_be_numbers
 
 M = 1_000_000
 QUOTED = ['"' + " " * M, '"' * M, '"' + r"\n" * (M // 2), '"9' * (M // 2), '"' + "9" * M, '"' + r"\u0039" * (M // 6)]

@@ -25,10 +25,11 @@ from view_algebra.record_columns import (
 )
 from view_algebra.records import debezium
 from view_algebra.records.decoding import CORRUPT, UNDECODED, Columns
-from view_algebra.records.fields import json_read, number_conditions
+from view_algebra.records.fields import json_read
 from view_algebra.records.keys import moved_from, parsed_keys, value_or_key
 from view_algebra.records.reasons import errors, field_mistakes, why_no_record
 from view_algebra.records.record import FRAMED, Record, declared_column
+from view_algebra.records.time_units import number_conditions
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),

@@ -22,9 +22,10 @@ from view_algebra.language.types import STRING, TIMESTAMP, Type, rewritten_type
 from view_algebra.record_columns import LEFT_OUT, NULLED
 from view_algebra.records import debezium
 from view_algebra.records.decoding import CORRUPT, UNDECODED, WRONG, Columns, FieldOptions
-from view_algebra.records.fields import THOUSANDS, json_read, leaves, number_conditions, schema_text
+from view_algebra.records.fields import THOUSANDS, json_read, leaves, schema_text
 from view_algebra.records.keys import in_key, key_value
 from view_algebra.records.record import FRAMED, SPACE, VALUE_TEXT, PrimaryKey, Record, declared_column, out_of_bounds
+from view_algebra.records.time_units import number_conditions
 
 MAY_BE_TIME_ALONE = r"""["'](?:\s|\\[a-z])*+(?:T[0-9]|[0-9]{1,2}:)|\\u00"""
 """A JSON text that begins with a time of day, or may do so because characters are escaped.
