@@ -29,8 +29,8 @@ from serving_layer.readers import receipts
 from serving_layer.readers.receipts import Digest, Receipt
 from view_algebra.compiled import JSON_TIMES, Catalog, CellTable, View
 from view_algebra.errors import LaminaError
-from view_algebra.language.limits import ZERO
 from view_algebra.language.quoting import spark_name
+from view_algebra.language.storable import ZERO
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -16,7 +16,7 @@ from typing import Any
 from interchange.json_text import Number, as_written
 from interchange.json_values import BLANK, columns, fits, rule
 from view_algebra.compiled import Source
-from view_algebra.language.limits import BARE_AND_LONG, TOO_LONG, has_decimals
+from view_algebra.language.long_numbers import BARE_AND_LONG, TOO_LONG, has_decimals
 from view_algebra.language.types import STRING, Type
 from view_algebra.records.reasons import BEGINS_AGAIN, BYTE_ORDER_MARK
 

@@ -21,9 +21,9 @@ from view_algebra.engines.postgres.query_texts import postgres
 from view_algebra.engines.postgres.value_texts import with_lengths
 from view_algebra.language.above import Obstacle
 from view_algebra.language.aggregates import ADDITIVE, COUNTS, MOMENTS
+from view_algebra.language.calendar_bounds import without_infinities
 from view_algebra.language.expressions import Aggregate, Call, Query, Read, Select, Stream
 from view_algebra.language.lengths import as_numbers
-from view_algebra.language.limits import without_infinities
 from view_algebra.language.quoting import LONGEST_POSTGRES_NAME
 from view_algebra.language.time_windows import hops
 from view_algebra.language.types import SYSTEM_COLUMNS, Type, read

@@ -12,20 +12,20 @@ from tests.laws.engines import Engines
 from view_algebra import Catalog, compile_catalog
 from view_algebra.engines.spark import constant
 from view_algebra.formats import without_schema as csv
+from view_algebra.language.calendar_bounds import TIME_ALONE
 from view_algebra.language.endless_regexes import endless
 from view_algebra.language.expressions import Constant
-from view_algebra.language.limits import (
+from view_algebra.language.like_patterns import ESCAPES_NOTHING
+from view_algebra.language.long_numbers import (
     BARE_AND_LONG,
-    ESCAPES_NOTHING,
     EXPONENT,
     MAY_BE_LONG,
     QUOTED_AND_LONG,
     SHORT_NUMBER,
-    TIME_ALONE,
-    ZERO,
     may_be_long,
 )
 from view_algebra.language.quoting import spark_text
+from view_algebra.language.storable import ZERO
 from view_algebra.language.types import STRING
 from view_algebra.records.decoding import (
     BASE64_OF_DECIMAL,

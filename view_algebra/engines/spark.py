@@ -10,6 +10,14 @@ from dataclasses import replace
 from functools import partial
 
 from view_algebra.compiled import JSON_TIMES, SHORTENED
+from view_algebra.language.calendar_bounds import (
+    READS_TIMES,
+    leaves_calendar,
+    not_alone,
+    or_endless,
+    read_time,
+    within_calendar,
+)
 from view_algebra.language.expressions import (
     NOW,
     Aggregate,
@@ -26,25 +34,12 @@ from view_algebra.language.expressions import (
     literal_text,
     whole_number,
 )
-from view_algebra.language.like_patterns import like_as_regex, like_as_regex_in_spark
-from view_algebra.language.limits import (
-    READS_TIMES,
-    as_text,
-    clean_json,
-    leaves_calendar,
-    makes_any_text,
-    not_alone,
-    or_endless,
-    read_json,
-    read_time,
-    refuses_pattern,
-    short_number,
-    text_of_bytes,
-    within_calendar,
-)
+from view_algebra.language.like_patterns import like_as_regex, like_as_regex_in_spark, refuses_pattern
+from view_algebra.language.long_numbers import short_number
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.storable import as_text, clean_json, makes_any_text, read_json, text_of_bytes
 from view_algebra.language.times import BOUNDED, MOST_ELEMENTS
 from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, FIRST_MICROSECOND, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.refusals import Wrong

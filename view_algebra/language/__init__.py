@@ -8,12 +8,16 @@ lower lines, as a contract in pyproject.toml holds:
     overloads.py                resolves a call to its row in the table of functions
     structs.py time_windows.py  structs in aggregates, and windows as group keys
     functions.py aggregates.py  the tables, with merges.py
-    literals.py limits.py       arguments that must be literals, and guards against values that no engine holds
+    literals.py                 arguments that must be literals
+    calendar_bounds.py          keeps times within the years 1 to 9999
+    storable.py                 Spark SQL of values that Postgres can store
     operators.py meeting.py     operators, and casts to a common type
     lengths.py walks.py         intervals as numbers, and walks over expressions and blocks
     expressions.py              typed expressions and queries
+    long_numbers.py             guards against numbers too long for a DECIMAL
+    like_patterns.py            patterns of LIKE as regular expressions
     types.py quoting.py         types, names and texts, with encodings.py and starts.py for sources
-    regexes.py                  Java's regular expressions, with endless_regexes.py and like_patterns.py
+    regexes.py                  Java's regular expressions, with endless_regexes.py
 
 Add a function as a row of `functions.py`, an aggregate in `aggregates.py`, and a merge in `merges.py`.
 """

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from view_algebra.language.quoting import spark_text
+
 _SIGN = re.compile(r"\\.|.", re.DOTALL)
 _BEGINS = r"(?s)^(?>"
 _ENDS = r")\z"
@@ -59,3 +61,16 @@ def like_as_regex_in_spark(pattern: str) -> str:
     more = rf"regexp_replace({single}, '{part}(?=(?:[^\\\\%]|\\\\.)*+%)', '$1{_NEXT}')"
     last = rf"regexp_replace({more}, '{part}', '$1{_LAST}')"
     return rf"concat('{_BEGINS}', {last}, '){chr(92)}{chr(92)}z')"
+
+
+LONGEST_PATTERN = 10_000
+"""Most characters of a LIKE pattern from a record: Java recurses for each `%`."""
+
+ESCAPES_NOTHING = r"(?<!\\)(\\\\)*\\(?![%_\\])"
+"""A part of a LIKE pattern at which Spark fails: a backslash before a character that needs none, or at the end."""
+
+
+def refuses_pattern(pattern: str) -> str:
+    """The condition, in Spark SQL, that Spark fails at a pattern of LIKE."""
+    escapes = f"({pattern}) RLIKE {spark_text(ESCAPES_NOTHING)}"
+    return f"char_length({pattern}) > {LONGEST_PATTERN} OR {escapes}"

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from view_algebra.language.calendar_bounds import KEEPS, MOVES, finite
 from view_algebra.language.endless_regexes import endless
 from view_algebra.language.expressions import Call, Constant, Expr, Field, Place
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
-from view_algebra.language.limits import KEEPS, MOVES, finite
 from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, computed_literal, is_regex
 from view_algebra.language.meeting import as_time, cast, meet, refuse_another_day
 from view_algebra.language.quoting import words

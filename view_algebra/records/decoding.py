@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
+from view_algebra.language.calendar_bounds import TIME_ALONE
 from view_algebra.language.encodings import DAY, DECIMAL, PLAIN, SEMANTIC, UNITS, Encodings, as_json
-from view_algebra.language.limits import TIME_ALONE
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, Type, inside, rewritten_type
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from view_algebra.language.calendar_bounds import TIME_ALONE
 from view_algebra.language.encodings import PLAIN, Encodings
-from view_algebra.language.limits import TIME_ALONE, permissive
+from view_algebra.language.long_numbers import permissive
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type
 from view_algebra.record_columns import NULLED

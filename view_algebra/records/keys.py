@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from view_algebra.formats import DECODED_KEYS
 from view_algebra.formats.interface import KEY_TEXT
-from view_algebra.language.limits import bounded
+from view_algebra.language.long_numbers import bounded
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type
 from view_algebra.records import debezium

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from view_algebra.formats.interface import DIRECT, KEY_TEXT, NO_KEY_TEXT, TEXT
-from view_algebra.language.limits import bounded, has_decimals, may_be_long, permissive, with_unique_keys
+from view_algebra.language.long_numbers import bounded, has_decimals, may_be_long, permissive
 from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.storable import with_unique_keys
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, STRING, TIMESTAMP, Type
 from view_algebra.record_columns import (
     BAD_FIELDS,

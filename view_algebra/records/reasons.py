@@ -9,14 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from view_algebra.formats import frames
 from view_algebra.formats.interface import HAS_ZERO, NO_KEY_TEXT
-from view_algebra.language.limits import (
-    TIME_ALONE,
-    TOO_LONG,
-    decimals_alone,
-    decimals_as_text,
-    has_decimals,
-    may_be_long,
-)
+from view_algebra.language.calendar_bounds import TIME_ALONE
+from view_algebra.language.long_numbers import TOO_LONG, decimals_alone, decimals_as_text, has_decimals, may_be_long
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import STRING, TIMESTAMP, Type, rewritten_type
 from view_algebra.record_columns import LEFT_OUT, NULLED

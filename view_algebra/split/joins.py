@@ -15,6 +15,7 @@ from functools import reduce
 
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import AGGREGATES, RECORD_KEYS
+from view_algebra.language.calendar_bounds import leaves_calendar
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -35,7 +36,6 @@ from view_algebra.language.expressions import (
     both,
     conjuncts,
 )
-from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.time_windows import hops, is_session
 from view_algebra.language.types import CALENDAR, STRING
 from view_algebra.language.walks import (

@@ -36,6 +36,7 @@ from view_algebra.engines.postgres.writer import (
     typed_text,
 )
 from view_algebra.language.above import CAST_CALLS, COMPARISONS, cast_template, is_left_out
+from view_algebra.language.calendar_bounds import leaves_calendar
 from view_algebra.language.expressions import (
     NOW,
     VARIABLE,
@@ -51,7 +52,7 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
-from view_algebra.language.limits import ESCAPES_NOTHING, leaves_calendar
+from view_algebra.language.like_patterns import ESCAPES_NOTHING
 from view_algebra.language.literals import pattern
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import postgres_name, words

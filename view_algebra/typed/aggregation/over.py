@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
+from view_algebra.language.calendar_bounds import far_apart
 from view_algebra.language.expressions import Aggregate, Constant, Expr, Order, Place, Windowed
 from view_algebra.language.functions import FOREIGN, WINDOW_FUNCTIONS
-from view_algebra.language.limits import far_apart
 from view_algebra.language.literals import computed_literal
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.times import interval, microseconds

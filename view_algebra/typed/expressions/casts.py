@@ -11,9 +11,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from view_algebra.language.expressions import Call, Constant, Expr, Place
-from view_algebra.language.limits import short_number, text_of_bytes
+from view_algebra.language.long_numbers import short_number
 from view_algebra.language.meeting import cast, instead_of, is_untried, tries
 from view_algebra.language.operators import number
+from view_algebra.language.storable import text_of_bytes
 from view_algebra.language.times import cast_of
 from view_algebra.language.types import (
     BITS,

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from view_algebra.language.expressions import Call, Constant, Expr
-from view_algebra.language.limits import (
+from view_algebra.language.calendar_bounds import (
     KEEPS,
     MOVES,
     READS_TIMES,
-    as_text,
     ended_within_calendar,
     finite,
     leaves_calendar,
-    makes_any_text,
     moved,
     or_endless,
-    read_json,
     read_time,
     within_calendar,
 )
+from view_algebra.language.expressions import Call, Constant, Expr
 from view_algebra.language.overloads import overload
+from view_algebra.language.storable import as_text, makes_any_text, read_json
 from view_algebra.language.types import CALENDAR, STRING
 from view_algebra.language.types import read as read_type
 from view_algebra.typed.expressions.likes import guarded_like

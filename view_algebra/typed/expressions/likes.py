@@ -10,8 +10,7 @@ from functools import reduce
 from sqlglot import exp
 
 from view_algebra.language.expressions import Call, Constant, Expr, Place
-from view_algebra.language.like_patterns import like_as_regex
-from view_algebra.language.limits import refuses_pattern
+from view_algebra.language.like_patterns import like_as_regex, refuses_pattern
 from view_algebra.language.overloads import call, text_of
 from view_algebra.language.types import BOOLEAN, STRING, VOID
 from view_algebra.refusals import Wrong, span

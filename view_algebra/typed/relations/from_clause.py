@@ -10,6 +10,7 @@ from typing import cast as static_cast
 from sqlglot import exp
 
 from view_algebra.compiled import changes_name
+from view_algebra.language.calendar_bounds import finite, within_calendar
 from view_algebra.language.expressions import (
     TRUE,
     Combined,
@@ -25,7 +26,6 @@ from view_algebra.language.expressions import (
     both,
 )
 from view_algebra.language.functions import WINDOWED, instead_of_rows
-from view_algebra.language.limits import finite, within_calendar
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
 from view_algebra.language.quoting import spark_name, words

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from view_algebra.language.expressions import Call, Constant, Constants, Exploded, Expr, Generator, Place, Relation
 from view_algebra.language.functions import GENERATORS
-from view_algebra.language.limits import clean_json
 from view_algebra.language.meeting import cast
+from view_algebra.language.storable import clean_json
 from view_algebra.language.types import INT, STRING, VOID, Type
 from view_algebra.refusals import Wrong, not_taken, span
 from view_algebra.typed.relations.constants import elements, table, with_explicit_type
