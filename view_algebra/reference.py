@@ -16,6 +16,7 @@ from view_algebra.language.aggregates import (
     SYNONYMS,
 )
 from view_algebra.language.functions import FUNCTIONS, KINDS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
+from view_algebra.language.literals import LITERALS
 from view_algebra.language.times import MOST_ELEMENTS, TIMED
 from view_algebra.language.types import postgres_types
 from view_algebra.records.parsing import PSEUDO_COLUMNS
@@ -36,6 +37,7 @@ def reference() -> str:
 
 def _tables() -> dict[str, str]:
     calls = [_row(function) for name in sorted(FUNCTIONS) for function in FUNCTIONS[name]]
+    kinds = KINDS | {kind: literal.meaning for kind, literal in LITERALS.items()}
     return {
         "types": _table(("Spark", "Postgres"), sorted(postgres_types().items())),
         "indexed_bytes": f"{INDEXED_BYTES:,}",
@@ -50,7 +52,7 @@ def _tables() -> dict[str, str]:
         "most_elements": f"{MOST_ELEMENTS:,}",
         "most_panes": f"{MOST_PANES:,}",
         "window_functions": _listed(sorted(WINDOW_FUNCTIONS)),
-        "kinds": _table(("kind of argument", "what it is"), [(f"`{kind}`", what) for kind, what in KINDS.items()]),
+        "kinds": _table(("kind of argument", "what it is"), [(f"`{kind}`", what) for kind, what in kinds.items()]),
         "functions": _table(("call", "above, in Postgres"), calls),
         "lambdas_above": _listed(OF_ELEMENTS),
         "lambdas_below": _listed(name for name in LAMBDAS if name not in OF_ELEMENTS),

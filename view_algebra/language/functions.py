@@ -56,32 +56,9 @@ KINDS = {
     "element": "a value of the type of the first argument's elements",
     "key": "a value of the type of the first argument's keys",
     "same": "a value of the first argument's type",
-    "literal": "a literal text",
-    "flag": "a literal, true or false",
-    "positive": "a literal whole number from 1",
-    "natural": "a literal whole number from 0",
-    "whole": "a literal whole number from -10,000 to 10,000",
-    "nonzero": "a literal whole number that is not 0",
-    "negative": "a literal whole number below 0",
-    "character": "a literal text of one character",
-    "delimiter": "a literal text that is not empty",
-    "separator": "a literal text in which no character has a meaning of its own in a regular expression",
-    "weekday": "a literal day of the week",
-    "unit": "a literal unit of time",
-    "dateunit": "a literal unit of time of a day or longer",
-    "regex": "a literal regular expression",
-    "translated": "a literal regular expression that Postgres reads as Java does",
-    "unambiguous": "the same, and no two parts of it compete for a character",
-    "replacement": "a literal text in which `$1` stands for a group",
-    "format": "a literal pattern of times, to print",
-    "pattern": "the same, in letters that Postgres has, too",
-    "parsed": "a literal pattern of times, to read: without weekdays and quarters",
-    "zone": "a literal time zone",
     "computed": "a text that is not a literal",
-    "path": "a literal path such as `$.a[0].b`",
-    "schema": "a literal schema of texts, numbers and booleans",
 }
-"""Kinds of arguments besides the names of types. Literals are checked, because Spark raises at a bad one."""
+"""Kinds of arguments besides the names of types, and besides those that `literals.py` describes."""
 
 LONGEST_SEQUENCE = 1_000_000
 """Most elements of a sequence of numbers or times: a longer one is NULL, to spare both engines' memory."""
@@ -94,8 +71,8 @@ Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
 class Function:
     """One overload of a function, under one of its names.
 
-    takes: a kind per argument, from KINDS or a type's name in lower case. A last kind that ends in `*` repeats any
-        number of times. One that ends in `?` may be missing
+    takes: a kind per argument, from KINDS or LITERALS, or a type's name in lower case. A last kind that ends in `*`
+        repeats any number of times. One that ends in `?` may be missing
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{inside}` for them
         as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
         only

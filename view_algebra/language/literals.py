@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from itertools import accumulate, pairwise, zip_longest
 from operator import add, mul, sub, truediv
@@ -38,28 +38,34 @@ _LETTERS = dict(
 """Letters of date_format, with their equivalents in Postgres."""
 
 
+@dataclass(frozen=True)
+class LiteralKind:
+    """A kind of argument that must be a literal, because Spark raises at a wrong one.
+
+    meaning: its description in docs/sql.md
+    reads: the function from a literal's text to its text in Spark's call, or None if the literal is wrong
+    name: its name in the refusal of a value that a record decides. Empty: the call is refused for its types
+    example: a literal of this kind, for that refusal's way out
+    instead: the way out for a literal that Spark may refuse while it runs
+    type: the type of the literal
+    """
+
+    meaning: str
+    reads: Callable[[str], str | None]
+    name: str = ""
+    example: str = ""
+    instead: str = ""
+    type: Type = STRING
+
+
 def as_literal(argument: Constant, kind: str) -> Expr | None:
     """The checked literal for an argument of this kind, or None if it is wrong."""
-    value = argument.value
+    value, row = argument.value, LITERALS[kind]
     if value is None:
         return None
-    if kind in NUMBERS:
-        whole = number(value, argument.place) if argument.suffixed else argument
-        return whole if whole.type == INT and NUMBERS[kind](int(value)) else None
-    if kind == "flag":
-        return argument if argument.type == BOOLEAN else None
-    if argument.type != STRING:
-        return None
-    if kind in CHECKED:
-        return argument if CHECKED[kind](value) else None
-    if kind == "weekday":
-        day = next((day for day in _WEEKDAYS if value.strip().upper() in (day[:2], day[:3], day)), None)
-        return replace(argument, value=day[:2]) if day else None
-    if kind in ("unit", "dateunit"):
-        unit = _TRUNC_UNITS.get(value.upper())
-        coarse = unit in ("year", "quarter", "month", "week")
-        return replace(argument, value=unit) if unit and (coarse or kind == "unit") else None
-    return argument
+    literal = number(value, argument.place) if row.type == INT and argument.suffixed else argument
+    read = row.reads(value) if literal.type == row.type else None
+    return None if read is None else replace(literal, value=read)
 
 
 def computed_literal(value: Expr) -> Expr:
@@ -135,33 +141,110 @@ def _is_pattern(text: str, letters: re.Pattern[str], refused: str) -> bool:
     return nests and all(map(letters.fullmatch, runs)) and not set(bare) & {"'", *refused}
 
 
-NUMBERS: dict[str, Callable[[int], bool]] = {
-    "natural": lambda n: n >= 0,
-    "positive": lambda n: n > 0,
-    "whole": lambda n: abs(n) <= 10_000,
-    "nonzero": lambda n: n != 0,
-    "negative": lambda n: n < 0,
-}
-
 _WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
-CHECKED: dict[str, Callable[[str], bool]] = {
-    "character": lambda text: len(text) == 1,
-    "delimiter": bool,
-    "separator": lambda text: not set(text) & set(r"\^$.|?*+()[]{}"),
-    "pattern": lambda text: pattern(text) is not None,
-    "translated": lambda text: _is_bounded(text) and decides(text) is not None,
-    "unambiguous": lambda text: _is_bounded(text) and finds(text) is not None,
-    "regex": _is_bounded,
-    "replacement": lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL) is not None,
-    "format": lambda text: _is_pattern(text, _PRINTED, "#{}[]"),
-    "parsed": lambda text: _is_pattern(text, _READ, "#{}"),  # a text may lack the parts in brackets
-    "zone": lambda text: text in available_timezones() or re.fullmatch(r"[+-]\d\d:\d\d", text) is not None,
-    "path": lambda text: re.search(r"\[0*[1-9][0-9]{18}", text) is None,
-    "schema": lambda text: schema(text) is not None,
-}
 
-LITERALS = ("literal", "flag", "weekday", "unit", "dateunit", *NUMBERS, *CHECKED)
-"""Kinds of arguments that must be known when the view is declared."""
+
+def _weekday(text: str) -> str | None:
+    """The first two letters of a day of the week."""
+    return next((day[:2] for day in _WEEKDAYS if text.strip().upper() in (day[:2], day[:3], day)), None)
+
+
+def _unit(text: str) -> str | None:
+    return _TRUNC_UNITS.get(text.upper())
+
+
+def _unit_of_dates(text: str) -> str | None:
+    unit = _unit(text)
+    return unit if unit in ("year", "quarter", "month", "week") else None
+
+
+def _any(text: str) -> str:
+    return text
+
+
+def _if(accepts: Callable[[str], object]) -> Callable[[str], str | None]:
+    """The function that reads a text as it is if it is accepted."""
+    return lambda text: text if accepts(text) else None
+
+
+def _number(meaning: str, accepts: Callable[[int], bool]) -> LiteralKind:
+    return LiteralKind(meaning, _if(lambda text: accepts(int(text))), "number", "2", type=INT)
+
+
+LITERALS = {
+    "literal": LiteralKind("a literal text", _any),
+    "flag": LiteralKind("a literal, true or false", _any, type=BOOLEAN),
+    "positive": _number("a literal whole number from 1", lambda n: n > 0),
+    "natural": _number("a literal whole number from 0", lambda n: n >= 0),
+    "whole": _number("a literal whole number from -10,000 to 10,000", lambda n: abs(n) <= 10_000),
+    "nonzero": _number("a literal whole number that is not 0", lambda n: n != 0),
+    "negative": _number("a literal whole number below 0", lambda n: n < 0),
+    "character": LiteralKind("a literal text of one character", _if(lambda text: len(text) == 1)),
+    "delimiter": LiteralKind("a literal text that is not empty", _if(bool)),
+    "separator": LiteralKind(
+        "a literal text in which no character has a meaning of its own in a regular expression",
+        _if(lambda text: not set(text) & set(r"\^$.|?*+()[]{}")),
+    ),
+    "weekday": LiteralKind("a literal day of the week", _weekday),
+    "unit": LiteralKind("a literal unit of time", _unit, "unit of time", "'DAY'"),
+    "dateunit": LiteralKind("a literal unit of time of a day or longer", _unit_of_dates, "unit of time", "'MONTH'"),
+    "regex": LiteralKind(
+        "a literal regular expression",
+        _if(_is_bounded),
+        "regular expression",
+        "'[0-9]+'",
+        "Write it in the syntax of java.util.regex: 'a(b)?', '^[0-9]+$'.",
+    ),
+    "translated": LiteralKind(
+        "a literal regular expression that Postgres reads as Java does",
+        _if(lambda text: _is_bounded(text) and decides(text) is not None),
+    ),
+    "unambiguous": LiteralKind(
+        "the same, and no two parts of it compete for a character",
+        _if(lambda text: _is_bounded(text) and finds(text) is not None),
+    ),
+    "replacement": LiteralKind(
+        "a literal text in which `$1` stands for a group",
+        _if(lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL)),
+        "plain text",
+        "'-'",
+        "Write $1 for a group, and no backslash: '$1-$2'.",
+    ),
+    "format": LiteralKind(
+        "a literal pattern of times, to print",
+        _if(lambda text: _is_pattern(text, _PRINTED, "#{}[]")),
+        "pattern of times",
+        "'yyyy-MM-dd'",
+        "Use the letters y M d D H h m s S a E X Q, as in 'yyyy-MM-dd HH:mm'.",
+    ),
+    "pattern": LiteralKind("the same, in letters that Postgres has, too", _if(lambda text: pattern(text) is not None)),
+    "parsed": LiteralKind(
+        "a literal pattern of times, to read: without weekdays and quarters",
+        _if(lambda text: _is_pattern(text, _READ, "#{}")),  # a text may lack the parts in brackets
+        "pattern of times to read",
+        "'yyyy-MM-dd'",
+        "Use the letters y M d D H h m s S a X x Z V O, and take what others stand for out of the text:"
+        " regexp_replace(x, '…', '').",
+    ),
+    "zone": LiteralKind(
+        "a literal time zone",
+        _if(lambda text: text in available_timezones() or re.fullmatch(r"[+-]\d\d:\d\d", text)),
+        "time zone",
+        "'Europe/Paris'",
+        "Write a region or an offset: 'Europe/Paris', '+02:00'.",
+    ),
+    "path": LiteralKind(
+        "a literal path such as `$.a[0].b`", _if(lambda text: not re.search(r"\[0*[1-9][0-9]{18}", text))
+    ),
+    "schema": LiteralKind(
+        "a literal schema of texts, numbers and booleans",
+        _if(lambda text: schema(text) is not None),
+        "schema of texts, numbers and booleans",
+        "'a INT, b STRING'",
+        "Read times as STRING, and cast: from_json(x, 'a INT, at STRING').",
+    ),
+}
+"""Kinds of arguments that must be known when the view is declared, in the order of docs/sql.md."""
 
 
 def pattern(text: str) -> str | None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from view_algebra.language.calendar_bounds import KEEPS, MOVES, finite
 from view_algebra.language.endless_regexes import endless
 from view_algebra.language.expressions import Call, Constant, Expr, Field, Place
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
-from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, computed_literal, is_regex
+from view_algebra.language.literals import LITERALS, as_literal, as_python, computed_literal, is_regex
 from view_algebra.language.meeting import as_time, cast, meet, refuse_another_day
 from view_algebra.language.quoting import words
 from view_algebra.language.types import (
@@ -21,6 +21,7 @@ from view_algebra.language.types import (
     CALENDAR,
     DATE,
     DOUBLE,
+    INT,
     INTEGRAL,
     INTERVAL,
     STRING,
@@ -145,7 +146,7 @@ def _in_words(kind: str) -> str:
 
 _WORDS = {
     **dict.fromkeys(("any", "common", "ordered", "scalar"), "value"),
-    **dict.fromkeys(NUMBERS, "number"),
+    **{kind: "number" for kind, row in LITERALS.items() if row.type == INT},
     **dict.fromkeys(("text", "texts", "literal"), "text"),
     **dict.fromkeys(("translated", "unambiguous"), "regex"),
     "parsed": "format",
@@ -209,56 +210,21 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
     for row in overloads:
         for taken, argument in zip(row.takes, arguments, strict=False):
             kind = taken.rstrip("?")
-            if kind in NUMBERS and argument.type.integral and not isinstance(argument, Constant):
-                what = f"{name}() takes only a literal number"
-                raise Wrong(argument.place, what, _case_way_out(name, "2", arguments, argument))
-            if kind not in _WANTED or argument.type != STRING:
+            wanted = LITERALS.get(kind)
+            if wanted is None or not wanted.name:
+                continue
+            if argument.type != wanted.type and not (argument.type.integral and wanted.type.integral):
                 continue
             if not isinstance(argument, Constant):
-                what = f"{name}() takes only a literal {_WANTED[kind].what}"
-                raise Wrong(argument.place, what, _case_way_out(name, _WANTED[kind].example, arguments, argument))
-            if kind not in CHECKED:
+                what = f"{name}() takes only a literal {wanted.name}"
+                raise Wrong(argument.place, what, _case_way_out(name, wanted.example, arguments, argument))
+            if not wanted.instead:
                 continue
             if kind == "regex":
                 _refuse_endless(argument)
-            if not CHECKED[kind](argument.value or ""):
-                reason = f"{argument.value!r} is not a {_WANTED[kind].what} that Spark is sure to take"
+            if wanted.reads(argument.value or "") is None:
+                reason = f"{argument.value!r} is not a {wanted.name} that Spark is sure to take"
                 raise Wrong(argument.place, reason, _instead_of(kind, name, argument.value or "", arguments[0]))
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """A literal that a record may not decide, with an example.
-
-    instead: the way out for one that Spark may refuse while it runs
-    """
-
-    what: str
-    example: str
-    instead: str = ""
-
-
-_WANTED = {
-    "regex": _Wanted(
-        "regular expression", "'[0-9]+'", "Write it in the syntax of java.util.regex: 'a(b)?', '^[0-9]+$'."
-    ),
-    "zone": _Wanted("time zone", "'Europe/Paris'", "Write a region or an offset: 'Europe/Paris', '+02:00'."),
-    "format": _Wanted(
-        "pattern of times",
-        "'yyyy-MM-dd'",
-        "Use the letters y M d D H h m s S a E X Q, as in 'yyyy-MM-dd HH:mm'.",
-    ),
-    "parsed": _Wanted("pattern of times to read", "'yyyy-MM-dd'"),
-    "replacement": _Wanted("plain text", "'-'", "Write $1 for a group, and no backslash: '$1-$2'."),
-    "schema": _Wanted(
-        "schema of texts, numbers and booleans",
-        "'a INT, b STRING'",
-        "Read times as STRING, and cast: from_json(x, 'a INT, at STRING').",
-    ),
-    "unit": _Wanted("unit of time", "'DAY'"),
-    "dateunit": _Wanted("unit of time", "'MONTH'"),
-}
-"""The kinds of arguments that are literals, with more than a number."""
 
 
 def _case_way_out(name: str, literal: str, arguments: Sequence[Expr], chosen: Expr) -> str:
@@ -281,20 +247,16 @@ def _shown(argument: Expr) -> str:
 
 def _instead_of(kind: str, name: str, literal: str, of: Expr) -> str:
     """The way out for a literal that Spark may refuse while it runs, which would stop the stream."""
-    in_spark = literal.translate(_AS_OTHERS_WRITE)
-    if kind in ("format", "parsed") and in_spark != literal and CHECKED[kind](in_spark):
+    in_spark, wanted = literal.translate(_AS_OTHERS_WRITE), LITERALS[kind]
+    if kind in ("format", "parsed") and in_spark != literal and wanted.reads(in_spark) is not None:
         return f"Write '{in_spark}': M is a month, m a minute, d a day and y a year."
     if kind == "format" and "w" in literal.lower():
         return "Write concat(EXTRACT(YEAROFWEEK FROM ts), '-W', lpad(weekofyear(ts), 2, '0')) for a week of ISO's."
-    if kind != "parsed":
-        assert _WANTED[kind].instead, kind
-        return _WANTED[kind].instead
     rest = re.sub(r"^E+,? *", "", literal)
-    if rest != literal and CHECKED["parsed"](rest):
+    if kind == "parsed" and rest != literal and wanted.reads(rest) is not None:
         written = rest.replace("'", "\\'")
         return f"Write {name}(regexp_replace({_shown(of)}, '^[A-Za-z]+,? *', ''), '{written}')."
-    letters = "y M d D H h m s S a X x Z V O"
-    return f"Use the letters {letters}, and take what others stand for out of the text: regexp_replace(x, '…', '')."
+    return wanted.instead
 
 
 _AS_OTHERS_WRITE = str.maketrans({"Y": "y", "D": "d"})
