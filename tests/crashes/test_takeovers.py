@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
+
 from serving_layer.postgres.database import session_of
 from serving_layer.promise import progress
 from tests.fix_catalogs import EVENTS, TOTALS, event
-from tests.fix_lamina import CommandLine, Deployed, one
+from tests.fix_lamina import CommandLine, Deployed, one, short_lived
 from tests.fix_services import is_waited_for
 
 SPARK_STOPS = """
@@ -59,18 +61,20 @@ def test_a_second_speed_layer_takes_over_and_the_first_reports_it(deployed: Depl
     deployed.check()
 
 
-def test_a_stopped_speed_layer_does_not_wait_for_a_lock(deployed: Deployed, quick_lamina: CommandLine) -> None:
+def test_a_stopped_speed_layer_does_not_wait_for_a_lock(
+    deployed: Deployed, lamina: CommandLine, spark: SparkSession
+) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     database = deployed.deployment.database
-    process = quick_lamina.start("speed")
-    deployed.send("events", event(1))
-    deployed.wait_for("events")
-    with database.begin() as connection:
-        progress.lock(connection, ["events"])
-        deployed.send("events", event(2))
-        deployed.until(lambda: is_waited_for(database, session_of(connection)), "the commit waits")
-        process.terminate()
-        _, stderr = process.communicate(timeout=60)
-        assert process.returncode == 0, stderr
+    with short_lived(lamina, spark) as process:
+        deployed.send("events", event(1))
+        deployed.wait_for("events")
+        with database.begin() as connection:
+            progress.lock(connection, ["events"])
+            deployed.send("events", event(2))
+            deployed.until(lambda: is_waited_for(database, session_of(connection)), "the commit waits")
+            process.terminate()
+            _, stderr = process.communicate(timeout=60)
+            assert process.returncode == 0, stderr
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (2,)
