@@ -8,7 +8,7 @@ declared, read or kept has changed. Meanwhile, micro-batches feed the old versio
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -67,10 +67,7 @@ class _Apply:
     before: Mapping[str, str]
 
     def seal(self) -> int:
-        await_prepared(self.batch, self.batch.database.retrying(self._announce))
-        id = self.batch.database.retrying(self._open)
-        self.batch.at("after seal")
-        return id
+        return open_prepared(self.batch, self._announce, self._open)
 
     def _announce(self, connection: Connection) -> set[str]:
         changes = deploying.allowed_changes(connection, self.target)
@@ -124,10 +121,7 @@ class _Preview:
     catalog: Catalog
 
     def seal(self) -> int:
-        await_prepared(self.batch, self.batch.database.retrying(self._announce))
-        id = self.batch.database.retrying(self._open)
-        self.batch.at("after seal")
-        return id
+        return open_prepared(self.batch, self._announce, self._open)
 
     def _announce(self, connection: Connection) -> set[str]:
         after = previews.previewed_catalog(connection, self.catalog)
@@ -160,6 +154,16 @@ class _Preview:
             rebuilds.end(connection, id, RebuildState.DONE)
 
         renew(self.batch.database, self.batch.tell, step)
+
+
+def open_prepared(
+    batch: BatchLayer, announce: Callable[[Connection], Collection[str]], open: Callable[[Connection], int]
+) -> int:
+    """Announces versions, and opens them once busy writers have prepared. Returns the id of the rebuild."""
+    await_prepared(batch, batch.database.retrying(announce))
+    id = batch.database.retrying(open)
+    batch.at("after seal")
+    return id
 
 
 def await_prepared(batch: BatchLayer, announced: Collection[str]) -> None:
