@@ -39,6 +39,12 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
+def database_of(here: CommandLine) -> Database:
+    """The database of a home in which Postgres runs."""
+    home = here.environment["LAMINA_HOME"]
+    return Database(Settings.read(Path(home), {"LAMINA_HOME": home}).postgres)
+
+
 def new_home(lamina: CommandLine, home: Path) -> CommandLine:
     """`lamina` over a home in which nothing runs yet. It has the jars of the repository."""
     home.mkdir(mode=0o700)
@@ -85,11 +91,7 @@ def _a_newcomer_can_paste_the_last_line(shown: str, home: Path) -> None:
 
 
 def _an_interrupted_up_leaves_the_services_running_and_says_so(here: CommandLine) -> None:
-    home = here.environment["LAMINA_HOME"]
-    with (
-        closing(Database(Settings.read(Path(home), {"LAMINA_HOME": home}).postgres)) as database,
-        database.begin() as holder,
-    ):
+    with closing(database_of(here)) as database, database.begin() as holder:
         holder.exec_driver_sql("LOCK TABLE lamina.heartbeat")  # up waits for it to learn if the speed layer hangs
         process = here.start("up")
         assert process.stderr is not None
@@ -107,8 +109,7 @@ def _a_second_up_replaces_only_a_hanging_speed_layer(here: CommandLine, speed: S
     assert first is not None
     assert "the speed layer runs" in here("up").err
     assert speed.background.find() == first
-    home = here.environment["LAMINA_HOME"]
-    with closing(Database(Settings.read(Path(home), {"LAMINA_HOME": home}).postgres)) as database:
+    with closing(database_of(here)) as database:
         until(lambda: taken_over(database), "the speed layer has begun")
         os.kill(first.pid, signal.SIGSTOP)
         with database.begin() as connection:
